@@ -1,3 +1,4 @@
-"""Benchmark of the solver: solve times, the share of proven results, and a plain reference model on the
-same instances.
+"""The benchmark of the solver: solve times, the share of proven results, and a plain reference model.
+
+The reference model (`naive`) solves the same instances.
 """

@@ -15,16 +15,20 @@ RESULTS = Path(__file__).parent / "results" / "solver.json"
 
 
 @click.command()
-@click.option("--only", default="", help="Scenarios whose names begin with this.")
-@click.option("--nodes", multiple=True, type=click.Choice([str(size) for size in SIZES]), help="Sizes; default: all.")
-@click.option("--instances", type=click.IntRange(1), help="Instances of every row, instead of its own number.")
-@click.option("--minutes", type=float, default=18.0, help="How long a run should take; it ends rows early for that.")
-@click.option("--naive/--no-naive", default=True, help="Ask the naive model, too.")
-@click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="Where the rows go, as JSON.")
+@click.option("--only", default="", help="Only scenarios whose names begin with this text.")
+@click.option(
+    "--nodes", multiple=True, type=click.Choice([str(size) for size in SIZES]), help="Numbers of nodes; default: all."
+)
+@click.option(
+    "--instances", type=click.IntRange(1), help="Number of instances of every row; default: the scenario's own number."
+)
+@click.option("--minutes", type=float, default=18.0, help="The target duration of the run; rows are cut short for it.")
+@click.option("--naive/--no-naive", default=True, help="Also solve with the naive model.")
+@click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="File for the rows, as JSON.")
 def main(
     *, only: str, nodes: tuple[str, ...], instances: int | None, minutes: float, naive: bool, write: Path | None
 ) -> None:
-    """Measure the solver on the Lingjun network: once, 6 and 18 times over."""
+    """Measure the solver on 1, 6 and 18 copies of the Lingjun network."""
     report, began = Report.beside(RESULTS), time.monotonic()
     asked = [
         (size, scenario)

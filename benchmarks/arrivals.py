@@ -1,8 +1,8 @@
-"""Jobs as they arrive on present clusters: the openb trace itself, Helios and Philly by their statistics.
+"""Jobs as they arrive on present clusters: the openb trace itself, and Helios and Philly by their statistics.
 
 Helios and Philly: shares of job sizes and run times of the last 15,000 jobs of each, as published in
 DIR-LAB/Gen-Parallel-Workloads. For Philly, the few per cent without a published size are between 1 and 8 GPUs. openb:
-`data/README.md`. A fraction of a GPU counts as a whole one, because extended resources have no fractions.
+`data/README.md`. A fraction of a GPU counts as a whole GPU, because extended resources have no fractions.
 """
 
 import csv
@@ -54,7 +54,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A number of equal pods that start together, and their run time."""
+    """A number of equal pods that start together, and their run time in seconds."""
 
     pods: int
     each: Ask
@@ -62,22 +62,22 @@ class Job:
 
     @property
     def gpus(self) -> int:
-        """GPUs of all pods."""
+        """The GPUs of all pods together."""
         return self.pods * self.each.gpus
 
 
 def arrivals(source: str, rng: Random) -> Iterator[Job]:
-    """Jobs of "openb", "helios" or "philly", without end."""
+    """Yield jobs of "openb", "helios" or "philly", without end."""
     return _replayed(rng) if source == "openb" else _drawn(HELIOS if source == "helios" else PHILLY, rng)
 
 
 def without_gpus(rng: Random) -> Iterator[Job]:
-    """Yield the pods of openb that request no GPU, without end."""
+    """Yield the jobs of the openb trace that request no GPU, without end."""
     return (job for job in _replayed(rng) if not job.each.gpus)
 
 
 def _replayed(rng: Random) -> Iterator[Job]:
-    """Yield the trace in its order from a random point on, over and over."""
+    """Yield the jobs of the openb trace in their order, from a random one on, over and over."""
     trace = _openb()
     start = rng.randrange(len(trace))
     return cycle(trace[start:] + trace[:start])

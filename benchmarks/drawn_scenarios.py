@@ -1,4 +1,6 @@
-"""The scenarios of the benchmark: each draws its gangs from a seed and from the free capacity of its cluster."""
+"""The scenarios of the benchmark: each draws random gangs from a seed, of sizes that suit its cluster's free
+capacity.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ HIGHEST = 2_000
 
 FILLS = (0.70, 0.80, 0.90, 0.95)
 FULL = FILLS[2:]
-"""Fills of scenarios whose gangs need whole hosts: hardly any host is free at these fills."""
+"""Shares of used GPUs for scenarios whose gangs need whole hosts: hardly any host is free then."""
 
 _GPUS = (8, 4, 2, 1)
 _SPREAD_OVER = (*SWITCHES[1:], HOSTNAME_LABEL)
@@ -31,12 +33,12 @@ Draw = Callable[[Random, Room], tuple[Gang, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A scenario of the benchmark. `draw` creates the gangs of one instance.
+    """A scenario of the benchmark. `draw`: creates the gangs of one random instance.
 
     `instances`: by number of nodes, how many instances a full run has. `target_ms`: the limit for 99 % of the instances
-    at 5,082 nodes; None: no limit. `evicting_below`: the priority below which pods count as free capacity when gangs
-    are drawn; None: no pods do. `fills`: shares of the GPUs in use, in turns. `pods`: the number of pods to which the
-    cluster is topped up.
+    at 5,082 nodes; None: no limit. `evicting_below`: the priority below which running pods count as free capacity when
+    gangs are drawn; None: no running pods do. `fills`: the shares of the GPUs in use, which instances get in turn.
+    `pods`: small pods are added until the cluster has this number of pods.
     """
 
     name: str
@@ -56,7 +58,9 @@ _CPU_ONLY = Ask(0, 8_000, 16 << 10)
 
 
 def _fitting(rng: Random, room: Room, pods: int, level: str | None, slices: Slices = ()) -> Ask:
-    """Return the requests of each of so many pods: the drawn number of GPUs, or the most that all of them can have."""
+    """Return the requests of each of so many pods: a random number of GPUs, or the most that all of the pods can
+    have.
+    """
     return _largest(rng.choice(_GPUS), room, pods, level, slices)
 
 
@@ -68,7 +72,7 @@ def _largest(drawn: int, room: Room, pods: int, level: str | None, slices: Slice
 
 
 def _of(pods: int | tuple[int, int], required: str | None, preferred: str | None) -> Draw:
-    """Draw one pod set, with a fixed number of pods or a number from a range."""
+    """Return a function that draws a gang of one pod set, with a fixed number of pods or a number from a range."""
 
     def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
         count = pods if isinstance(pods, int) else rng.randint(*pods)
@@ -79,7 +83,10 @@ def _of(pods: int | tuple[int, int], required: str | None, preferred: str | None
 
 
 def _evicting(pods: int, required: str | None, preferred: str | None, priority: int = PREEMPTOR) -> Draw:
-    """Draw pods that each need a whole host, or fewer GPUs if too few hosts can be freed by evictions."""
+    """Return a function that draws a gang whose pods each need a whole host, so that it must evict.
+
+    The pods need fewer GPUs if too few hosts can be freed by evictions.
+    """
 
     def draw(_rng: Random, room: Room) -> tuple[Gang, ...]:
         role = Role("workers", pods, _largest(_GPUS[0], room, pods, required))
@@ -89,7 +96,9 @@ def _evicting(pods: int, required: str | None, preferred: str | None, priority: 
 
 
 def _spread(workers: int) -> Draw:
-    """A launcher and its workers, spread evenly over pod switches, access switches or nodes."""
+    """Return a function that draws a launcher and its workers, spread evenly over pod switches, access switches or
+    nodes.
+    """
 
     def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
         roles = [Role("launcher", 1, _CPU_ONLY), Role("workers", workers, _fitting(rng, room, workers + 1, None))]
@@ -99,7 +108,7 @@ def _spread(workers: int) -> Draw:
 
 
 def _spread_sets(rng: Random, room: Room) -> tuple[Gang, ...]:
-    """Prefill, decode and a router, spread evenly as one."""
+    """Draw a gang of prefill, decode and router pods, all of which together are spread evenly."""
     prefill = _fitting(rng, room, 24, None)
     roles = [
         Role("prefill", rng.randint(4, 8), prefill),
@@ -110,7 +119,10 @@ def _spread_sets(rng: Random, room: Room) -> tuple[Gang, ...]:
 
 
 def _sets(required: str | None, preferred: str | None) -> Draw:
-    """Prefill, decode and a router: different pods that share nodes, the router beside the prefill."""
+    """Return a function that draws a gang of prefill, decode and router pods that share nodes.
+
+    The three sets have different requests; the router must be under one pod switch with the prefill pods.
+    """
 
     def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
         prefill = _fitting(rng, room, 24, required)
@@ -127,7 +139,9 @@ def _sets(required: str | None, preferred: str | None) -> Draw:
 
 
 def _slices(required: str | None, preferred: str | None) -> Draw:
-    """64 pods in slices of eight under an access switch, two slices under a pod switch."""
+    """Return a function that draws a gang of 64 pods: each eight under one access switch, each sixteen under one
+    pod switch.
+    """
 
     def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
         rules = (SliceRule("psw", 16), SliceRule("asw", 8))
@@ -139,7 +153,7 @@ def _slices(required: str | None, preferred: str | None) -> Draw:
 
 
 def _joint(required: str | None, preferred: str | None) -> Draw:
-    """20 gangs of one priority."""
+    """Return a function that draws 20 gangs of one priority."""
 
     def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
         found = []
@@ -153,7 +167,7 @@ def _joint(required: str | None, preferred: str | None) -> Draw:
 
 
 def _hopeless(required: str | None, preferred: str | None, priority: int = 0) -> Draw:
-    """Draw a gang of one to eight pods more than fit."""
+    """Return a function that draws an infeasible gang: one to eight pods more than fit."""
 
     def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
         each = _ask(rng.choice(_GPUS if required else _GPUS[:1]))
@@ -166,7 +180,7 @@ def _hopeless(required: str | None, preferred: str | None, priority: int = 0) ->
 
 
 def _hopeless_sets(required: str) -> Draw:
-    """Draw two sets that fit alone, but not together."""
+    """Return a function that draws a gang of two pod sets, each of which fits alone, but not both together."""
 
     def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
         large, small = _ask(4), _ask(1)

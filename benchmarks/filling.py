@@ -1,7 +1,7 @@
 """A cluster in use: jobs arrive, are placed node by node as by a scheduler without gangs, and end.
 
-Arrivals continue at a given fill until as many jobs have ended as ran when the fill was first reached. The free
-capacity is then as fragmented as in a real cluster. Equal loads give equal clusters on every machine.
+Arrivals continue at a given share of used GPUs until as many jobs have ended as ran when the share was first reached.
+The free capacity is then as fragmented as in a real cluster. Equal loads give equal clusters on every machine.
 """
 
 import heapq
@@ -48,10 +48,10 @@ _EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How full a cluster of `copies` networks is.
+    """How full a benchmark's cluster is, which consists of `copies` of the Lingjun network.
 
-    `fill`: the share of its GPUs in use. `seed`: the seed of all draws. `pods`: pods without GPUs are added up to this
-    number of pods.
+    `fill`: the share of its GPUs in use. `seed`: the seed of all random draws. `pods`: pods without GPUs are added up
+    to this number of pods.
     """
 
     copies: int
@@ -62,7 +62,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster under a load, in the form that planning reads."""
+    """A cluster with its running pods, in the form that planning reads."""
 
     load: Load
     snapshot: Snapshot
@@ -81,8 +81,10 @@ class _Running:
 
 @dataclass(slots=True)
 class _Hosts:
-    """The free capacity of every host. `by_gpus[n]`: the hosts with n free GPUs; `where[host]`: its place
-    in that list.
+    """The free capacity of every host, by the host's number.
+
+    `by_gpus[n]`: the hosts with n free GPUs, in no order. `where[host]`: the index of the host in its list of
+    `by_gpus`.
     """
 
     gpus: list[int]
@@ -121,7 +123,7 @@ class _Hosts:
 
 
 def filled(load: Load) -> Cluster:
-    """Return the cluster under a load."""
+    """Return the cluster with the running pods that the load describes."""
     hosts = nodes(load.copies)
     names = [node.metadata.name for node in hosts]
     pods: list[Pod] = []
@@ -136,7 +138,7 @@ def filled(load: Load) -> Cluster:
 
 
 class _Replay:
-    """One run of arrivals and endings on empty hosts."""
+    """One simulation of jobs that arrive and end, beginning with empty hosts."""
 
     def __init__(self, load: Load, hosts: int) -> None:
         self._load, self._rng = load, Random(load.seed)  # noqa: S311 -- draws instances, keeps no secrets
@@ -150,7 +152,7 @@ class _Replay:
         self._now = 0.0
 
     def run(self) -> list[_Running]:
-        """Return the jobs that run at the end."""
+        """Return the jobs that run at the end of the simulation."""
         self._fill()
         for _ in range(len(self._running)):
             self._end_one()
@@ -159,7 +161,7 @@ class _Replay:
         return list(self._running.values())
 
     def _fill(self) -> None:
-        """Start jobs until the fill is reached. Jobs without a place are dropped."""
+        """Start jobs until the wanted share of GPUs is used. Jobs that fit nowhere are dropped."""
         failed = 0
         while sum(self._used.values()) < self._target and failed < _GIVE_UP:
             source = min(SOURCES, key=self._used.__getitem__)

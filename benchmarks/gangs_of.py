@@ -1,4 +1,4 @@
-"""Gangs for the benchmark, in the form in which a dialect hands them to planning."""
+"""Creates gangs for the benchmark, in the form in which dialects hand them to planning."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _NAMESPACE = "default"
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A pod set of `pods` equal pods. Levels are given by name."""
+    """A pod set of `pods` equal pods. `each`: the requests of one pod. Levels are given by name."""
 
     name: str
     pods: int

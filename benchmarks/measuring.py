@@ -1,4 +1,6 @@
-"""Times one instance: from the problem to the verified plan, through a worker, as the controller runs it."""
+"""Measures the time of one instance: from the problem to the verified plan, through a worker, as the controller
+plans.
+"""
 
 import gc
 import os
@@ -50,9 +52,9 @@ class Gap:
 class Sample:
     """The measurement of one instance. `seconds`: from the snapshot to the verified plan. `stages`: seconds by stage.
 
-    `proven_first`, `proven_all`: what is proven, regardless of the time it took. `gangs`: the number of gangs. `plan`:
-    that of a single gang. `peak`: the most memory of a worker so far, in bytes. `explaining`: the seconds after a
-    rejection was known, which are part of `seconds`.
+    `proven_first`, `proven_all`: whether the first three goals, or all goals, are proven, regardless of the time.
+    `gangs`: the number of gangs. `plan`: the plan of a single gang. `peak`: the most memory of a worker so far, in
+    bytes. `explaining`: the seconds after a rejection was known, which are part of `seconds`.
     """
 
     seconds: float
@@ -68,13 +70,13 @@ class Sample:
 
 
 class Bench:
-    """A worker with clocks. `bench` creates it."""
+    """A worker process with clocks around its steps. `bench` creates it."""
 
     def __init__(self, workers: Workers, clock: Clock, folder: Path) -> None:
         self._workers, self._clock, self._folder = workers, clock, folder
 
     def one(self, problem: Problem, framing_seconds: float) -> Sample:
-        """Measure one gang whose problem was stated before, in `framing_seconds`."""
+        """Measure the solve of one gang. Its problem is given, and took `framing_seconds` to state."""
         self._clock.take()
         step_times.spent(self._folder)
         began = time.perf_counter()
@@ -84,7 +86,7 @@ class Bench:
         return self._sample(seconds + framing_seconds, framing_seconds, [_measured(answer)], counted_none=counted_none)
 
     def several(self, gangs: Sequence[Gang], cluster: Cluster) -> Sample:
-        """Measure gangs that wait together, planned as the controller plans them."""
+        """Measure gangs that wait at the same time, planned together as the controller plans them."""
         self._clock.take()
         step_times.spent(self._folder)
         with (
@@ -133,10 +135,10 @@ class Bench:
 
 @contextmanager
 def bench() -> Iterator[Bench]:
-    """Yield a new worker, ready to solve.
+    """Yield a new worker with clocks, ready to solve.
 
-    This process holds several clusters, unlike the controller. So their objects are frozen: the garbage collector
-    ignores them meanwhile.
+    This process holds several clusters, unlike the controller. So their objects are frozen meanwhile: the garbage
+    collector ignores them.
     """
     with ExitStack() as stack:
         gc.collect()
@@ -152,7 +154,7 @@ def bench() -> Iterator[Bench]:
 
 
 def stated(gang: Gang, cluster: Cluster) -> tuple[Problem, float]:
-    """Return the problem of one gang, and the seconds that it took to state it, on a new snapshot.
+    """Return the problem of one gang on a new snapshot, and the seconds that it took to state it.
 
     As in a reconcile, a gang was planned on the previous snapshot, and some pods have come and gone since then.
     """
@@ -187,8 +189,9 @@ def _of_decision(decision: Decision) -> _Measured:
 
 
 def _planned(goals: tuple[Goal, ...], *, optimal: bool) -> _Measured:
-    """A plan that is not optimal shows the bound of a goal's first part only. So a goal with more parts
-    counts as open.
+    """Return which goals of a plan are proven, and the first open goal.
+
+    A plan that is not optimal shows the bound of a goal's first part only. So a goal with more parts counts as open.
     """
     open_goals = [] if optimal else [goal for goal in goals if goal.value != goal.bound or _hides(goal)]
     first = optimal or not any(goal.name not in _LATER for goal in open_goals)

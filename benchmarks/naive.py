@@ -1,8 +1,8 @@
-"""A textbook model: an integer per node, an indicator per domain, stage after stage by CP-SAT.
+"""The naive reference model: an integer variable per node and an indicator per domain, solved goal by goal by CP-SAT.
 
-It is the reference of the benchmark. It states the first three goals of docs/decisions/0002 over all nodes at once.
-These are victims, extra members (none here), and compactness. It has no classes of nodes, no bounds by counting and no
-search domain by domain. Tests check that it reaches the same values as the solver.
+The benchmark compares the solver with it. It states the first three goals of docs/decisions/0002 over all nodes at
+once. These are victims, extra members (none here), and compactness. It has no classes of nodes, no bounds by counting
+and no search domain by domain. Tests check that it reaches the same values as the solver.
 """
 
 import time
@@ -27,7 +27,7 @@ For several gangs, the first values are 0 for each gang with a place and 1 for e
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """A proven result, and the time that it took. `values` None: there is no plan."""
+    """A proven result of the naive model, and the seconds that it took. `values` None: there is no plan."""
 
     values: Values | None
     seconds: float
@@ -35,21 +35,22 @@ class Proven:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Nothing was proven within `seconds`."""
+    """The naive model proved nothing within `seconds`."""
 
     seconds: float
 
 
 def can_state(problem: Problem) -> bool:
-    """Return whether the model can state the problem.
+    """Whether the naive model can state the problem.
 
-    All members must be needed, and none bound. Sets with slices must have alike members and complete slices. The
-    problem must have none of the rarer rules.
+    The model states only problems that need all members, and in which no member is bound. Sets with slices must have
+    members of one shape and complete slices. The problem must have no multiples, caps, conflicts, or rules between
+    members.
     """
-    everybody = sum(len(pod_set.members) for pod_set in problem.sets) == problem.minimum
+    all_needed = sum(len(pod_set.members) for pod_set in problem.sets) == problem.minimum
     among_members = problem.exclusions or problem.separations or problem.affinities or problem.spreads
     rules = bool(problem.multiples or among_members or problem.conflicts)
-    return everybody and not rules and all(map(_plain, problem.sets))
+    return all_needed and not rules and all(map(_plain, problem.sets))
 
 
 def _plain(pod_set: PodSet) -> bool:
@@ -61,9 +62,9 @@ def _plain(pod_set: PodSet) -> bool:
 
 
 def solve(problem: Problem, seconds: float, *, apart: bool = False) -> Proven | Open:
-    """Return the values of the best plan for a problem, in about `seconds` at most.
+    """Return the values of the best plan of the naive model, found in about `seconds` at most.
 
-    `apart`: every set is a gang of its own, the earlier before the later, and may be left out.
+    `apart`: every pod set is a gang of its own, the earlier before the later, and may be left out.
     """
     began = time.perf_counter()
     model = _Model(problem, apart=apart)
@@ -84,7 +85,7 @@ def solve(problem: Problem, seconds: float, *, apart: bool = False) -> Proven | 
 
 
 def values_of(problem: Problem, plan: Plan) -> Values:
-    """Return the values of the first three goals of a plan by the solver."""
+    """Return the values of the first three goals of a plan that the solver found, in the order of `Values`."""
     found: list[int] = []
     for goal in plan.goals:
         if goal.name == "victims":
@@ -103,13 +104,13 @@ def _priorities(problem: Problem) -> list[int]:
 
 
 class _Model:
-    """The model with all variables and rules."""
+    """The naive model of one problem, with all variables and rules."""
 
     def __init__(self, problem: Problem, *, apart: bool) -> None:
         self.problem, self.cp, self.apart = problem, CpModel(), apart
         self.tree: Tree = tree_of(problem.nodes, len(problem.levels))
-        everybody = room(problem, range(len(problem.victims)))
-        self.capacity = np.maximum(capacities(problem, everybody), 0).tolist()
+        evicting_all = room(problem, range(len(problem.victims)))
+        self.capacity = np.maximum(capacities(problem, evicting_all), 0).tolist()
         self.filled = [position for position, pod_set in enumerate(problem.sets) if pod_set.members]
         self.evict = [self.cp.new_bool_var("") for _ in problem.victims]
         self.broken = [self.cp.new_bool_var("") for _ in problem.victim_gangs]
@@ -124,7 +125,7 @@ class _Model:
         self._protection()
 
     def goals(self) -> Iterator[LinearExpr]:
-        """Yield the sums to minimise, one after the other."""
+        """Yield the sums to minimise, one after the other, in the order of `Values`."""
         if self.apart:
             for each in self.filled:
                 yield 1 - self.placed[each]
@@ -140,8 +141,9 @@ class _Model:
             yield _sum([flag for each in self.filled for flag in self.used[each][level]])
 
     def _seats(self, position: int) -> dict[int, list[IntVar | None]]:
-        """Create, by shape of a set's members and node, the number of members there; None if the node
-        cannot take any.
+        """Create the variables of one pod set: by shape and node, the number of members there.
+
+        The entry is None for a node that cannot take a member of the shape.
         """
         members = self.problem.sets[position].members
         found: dict[int, list[IntVar | None]] = {}
@@ -153,7 +155,7 @@ class _Model:
         return found
 
     def _indicators(self, sets: tuple[int, ...]) -> list[list[IntVar]]:
-        """Create, by level and domain, a flag for whether any member of these sets is there."""
+        """Create, by level and domain, an indicator: 1 if a member of one of these pod sets is there."""
         found = []
         for level in range(len(self.problem.levels)):
             flags = [self.cp.new_bool_var("") for _ in range(self.tree.count(level))]
@@ -169,7 +171,9 @@ class _Model:
                 self.cp.add(seat <= capacity[node] * flags[self.tree.domain(level, node)])
 
     def _room(self) -> None:
-        """On every node, the members' requests fit the free amounts plus those that victims free."""
+        """Add the rule that on every node the members' requests fit into the free amounts plus those of evicted
+        victims.
+        """
         taken: list[list[tuple[IntVar, tuple[int, ...], int]]] = [[] for _ in self.problem.nodes]
         for by_shape in self.seats.values():
             for shape, seats in by_shape.items():
@@ -185,7 +189,10 @@ class _Model:
                     self._fits(asking, free)
 
     def _fits(self, asking: Sequence[tuple[IntVar, int, int]], free: int) -> None:
-        """Requests do not exceed the free amount. A resource that no member requests may be overcommitted."""
+        """Add the rule that requests do not exceed the free amount of one resource on one node.
+
+        If the resource is overcommitted there, the rule holds only for members that request the resource.
+        """
         row = LinearExpr.weighted_sum([one for one, _, _ in asking], [sign * amount for _, amount, sign in asking])
         if free >= 0:
             self.cp.add(row <= free)
@@ -197,7 +204,7 @@ class _Model:
                 self.cp.add(row <= free).only_enforce_if(present)
 
     def _levels(self) -> None:
-        """One domain of each required level holds the gang, or the set."""
+        """Add the rule that one domain of each required level holds the gang, or the pod set."""
         if self.problem.required is not None:
             self.cp.add(_sum(self.gang[self.problem.required]) == 1)
         for each in self.filled:
@@ -210,7 +217,9 @@ class _Model:
                 self.cp.add(_sum(self._indicators(sets)[rule.level]) == 1)
 
     def _slices(self) -> None:
-        """Every domain holds whole slices: the members are alike, so ranks can be assigned afterwards."""
+        """Add the rule that every domain holds complete slices. The members are alike, so ranks can be assigned
+        afterwards.
+        """
         for each in self.filled:
             for rule in self.problem.sets[each].slices:
                 for domain in range(self.tree.count(rule.level)):
@@ -226,7 +235,9 @@ class _Model:
                         self.cp.add(_sum(present) == rule.size * complete)
 
     def _protection(self) -> None:
-        """Running gangs keep their minimum or go whole, and disruption budgets hold."""
+        """Add the rules that running gangs keep their minimum or are evicted as a whole, and that disruption
+        budgets hold.
+        """
         for position, (gang, broken) in enumerate(zip(self.problem.victim_gangs, self.broken, strict=True)):
             flags = [flag for each, flag in zip(self.problem.victims, self.evict, strict=True) if each.gang == position]
             spare = max(0, gang.running - gang.minimum)

@@ -38,8 +38,9 @@ class _List(msgspec.Struct, frozen=True):
 
 
 def nodes(copies: int) -> tuple[Node, ...]:
-    """Return the hosts of several copies of the cluster. Each copy has its own switches, and all names are
-    different.
+    """Return the hosts of several copies of the Lingjun cluster as nodes.
+
+    Each copy has its own switches, and all names are different.
     """
     return tuple(node for copy in range(copies) for node in _copied(copy))
 

@@ -1,4 +1,4 @@
-"""The naive model on the instances of the solver: how much slower it is, or how long it ran without a proof."""
+"""Solves instances of the benchmark with the naive model: how much slower it is, or how long it ran without a proof."""
 
 import multiprocessing
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ MOST_SEATS = 120_000
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One instance, with the results of the solver and of the naive model."""
+    """One instance, with the results of the solver (`sample`) and of the naive model (`found`)."""
 
     sample: Sample
     found: Proven | Open
@@ -39,7 +39,7 @@ class Naive:
         self._pool = pool
 
     def beside(self, sample: Sample, gangs: Sequence[Gang], cluster: Cluster) -> Pair | None:
-        """Return the naive model's result for an instance; None if it cannot state the instance in time."""
+        """Return the naive model's result beside the solver's; None if it cannot state the instance in time."""
         if len(gangs) * len(cluster.snapshot.nodes) > MOST_SEATS:
             return None
         problems = [frame(gang, cluster.snapshot, TOPOLOGY, running=cluster.running).problem for gang in gangs]
@@ -61,14 +61,14 @@ class Naive:
 
 @contextmanager
 def naive_model() -> Iterator[Naive]:
-    """Yield the naive model in a started process."""
+    """Yield the naive model in a process that has started already."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         pool.submit(int).result()
         yield Naive(pool)
 
 
 def reference(pairs: Sequence[Pair]) -> Reference | None:
-    """Return the figures of a row; None if there are no pairs to compare."""
+    """Return the naive model's figures for a row; None if there are no pairs to compare."""
     if not pairs:
         return None
     return Reference(
@@ -81,15 +81,19 @@ def reference(pairs: Sequence[Pair]) -> Reference | None:
 
 
 def _answered(sample: Sample) -> float:
-    """Return the solver's seconds from the problem to its result.
+    """Return the solver's seconds from the problem to its result, without stating the problem and explaining a
+    rejection.
 
-    The naive model starts from the problem, too, and explains no rejection.
+    The naive model does neither.
     """
     return sample.seconds - sample.stages["snapshot"] - sample.explaining
 
 
 def _equal(pair: Pair) -> bool:
-    """Return whether both results are equal if both are proven. Several gangs have no common plan to compare."""
+    """Whether solver and naive model have equal values. True as well if one of them proves nothing.
+
+    Also True for an instance of several gangs, because the sample has no joint plan to compare.
+    """
     if not isinstance(pair.found, Proven) or not pair.sample.proven_first or pair.sample.gangs > 1:
         return True
     plan = pair.sample.plan

@@ -1,4 +1,6 @@
-"""Rows as text and as JSON, compared with committed rows."""
+"""Prints the rows of the solver's benchmark, writes them as JSON and as a page, and compares them with committed
+rows.
+"""
 
 import os
 import platform
@@ -15,7 +17,8 @@ from benchmarks.rows import Check, Row, checks, compared, exponent, growth_check
 
 
 class Results(msgspec.Struct, frozen=True):
-    """The content of `results/solver.json`. `growth`: scenario to exponent. `seconds`: the duration of the run.
+    """The content of `results/solver.json`. `growth`: by scenario, the growth exponent. `seconds`: the duration of the
+    run.
 
     `load`: the number of runnable processes at its end, as a mean over 15 minutes. The run itself counts as 1.
     """
@@ -29,7 +32,7 @@ class Results(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Report:
-    """The rows of a run, and those of an earlier one."""
+    """The rows of a run, and the rows of an earlier run (`before`) with which they are compared."""
 
     before: Mapping[tuple[str, int], Row]
     rows: list[Row] = field(default_factory=list)
@@ -38,12 +41,12 @@ class Report:
 
     @classmethod
     def beside(cls, file: Path) -> "Report":
-        """Return an empty report that will be compared with this file, if it exists."""
+        """Return an empty report that will be compared with the results in this file, if the file exists."""
         rows = read(file).rows if file.exists() else ()
         return cls({(each.scenario, each.nodes): each for each in rows})
 
     def add(self, new: Row, scenario: Scenario, seconds: float) -> Iterator[str]:
-        """Add a row, `seconds` after the start, and yield it as lines."""
+        """Add a row, `seconds` after the start of the run, and yield the row and its checks as lines of text."""
         self.rows.append(new)
         self.seconds = seconds
         asked = checks(new, scenario.target_ms)
@@ -71,7 +74,7 @@ class Report:
         return found
 
     def summary(self) -> Iterator[str]:
-        """Yield how times grow, and which checks failed."""
+        """Yield lines about the growth of times, and about the checks that failed."""
         growth = {name: growth_check(value) for name, value in self.growth().items()}
         for name, check in growth.items():
             yield f"{name:26} {_line(check).strip()}"
@@ -103,7 +106,7 @@ def read(file: Path) -> Results:
 
 
 def machine() -> str:
-    """Return the machine of the run: processors and Python version, without a host name."""
+    """Return processors and Python version of the machine as text, without a host name."""
     model = next(
         (line.partition(":")[2].strip() for line in _cpu_lines() if line.startswith("model name")), platform.machine()
     )
@@ -111,7 +114,7 @@ def machine() -> str:
 
 
 def show(lines: Iterator[str]) -> None:
-    """Print each line at once, because rows take a while."""
+    """Print each line as soon as it is yielded, because a row takes a while."""
     for line in lines:
         click.echo(line)
 

@@ -1,4 +1,4 @@
-"""The free capacity of a cluster, counted simply: enough to draw gangs that fit, and gangs that do not."""
+"""The free capacity of a benchmark's cluster, counted simply: enough to draw gangs that fit, and gangs that do not."""
 
 from collections.abc import Mapping
 
@@ -20,11 +20,12 @@ _MEBIBYTE = 1 << 20
 
 
 class Room:
-    """Free GPUs, millicores and MiB of every node, and the domains of the node."""
+    """The free GPUs, millicores and MiB of every node, and the domains of the node."""
 
     def __init__(self, snapshot: Snapshot, evicting_below: int | None = None) -> None:
-        """Count the free capacity of a snapshot. `evicting_below`: pods below this priority count as free; None: no
-        pods do.
+        """Count the free capacity of a snapshot.
+
+        `evicting_below`: the capacity of pods below this priority counts as free; None: of no pods.
         """
         self._left = np.array([_row(state, evicting_below) for state in snapshot.nodes], dtype=np.int64)
         self._domains = {
@@ -37,8 +38,9 @@ class Room:
         }
 
     def slots(self, ask: Ask, level: str | None, slices: Slices = ()) -> int:
-        """Return how many pods with these requests the best domain of `level` holds, in whole slices; None: the
-        cluster.
+        """Return how many pods with these requests the best domain of `level` holds; `level` None: the cluster.
+
+        `slices`: only complete slices of this size in a domain of this level count.
         """
         asked = np.array([ask.gpus, ask.millicores, ask.mebibytes], dtype=np.int64)
         used = asked > 0
@@ -73,5 +75,5 @@ def _path(labels: Mapping[str, str], depth: int) -> str:
 
 
 def _numbered(names: list[str], wider: list[str]) -> Amounts:
-    """Return the number of each node's domain. A domain is identified by its whole path."""
+    """Return the number of each node's domain. A domain is identified by its whole path, not by its name alone."""
     return np.unique([f"{path}/{name}" for path, name in zip(wider, names, strict=True)], return_inverse=True)[1]

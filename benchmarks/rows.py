@@ -1,4 +1,6 @@
-"""Rows of the benchmark: figures over the instances of one scenario at one size, and the checks of these figures."""
+"""Rows of the solver's benchmark: figures over the instances of one scenario at one size, and the checks of the
+figures.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,8 +22,8 @@ _MIDDLE, _LARGE = 5_082, 15_246
 class Reference:
     """The results of the naive model on the first instances of a row.
 
-    `proven`: for how many it proved goals 1-3. `seconds`: the longest time that it took or was given. `times`: the
-    smallest factor by which it was slower than the solver on one instance. `equal`: whether both reached the same
+    `proven`: for how many of them it proved goals 1-3. `seconds`: the longest time that it took or was given. `times`:
+    the smallest factor by which it was slower than the solver on one instance. `equal`: whether both reached the same
     values in all instances that both have proven.
     """
 
@@ -36,8 +38,8 @@ class Reference:
 class Row:
     """The figures of one scenario at one size. All times are in milliseconds.
 
-    `proven_share`: the share of instances with goals 1-3 proven within `WITHIN`. `proven_all_share`: with all goals
-    proven. `gaps`: by goal, how many instances have it as their first open goal, and its largest distance from its
+    `proven_share`: the share of instances whose goals 1-3 are proven within `WITHIN`. `proven_all_share`: the same for
+    all goals. `gaps`: by goal, how many instances have it as their first open goal, and its largest distance from its
     bound.
     """
 
@@ -59,7 +61,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One requirement on a row, and whether the row meets it."""
+    """One requirement on a row, the value that was found, and whether the row meets the requirement."""
 
     what: str
     wanted: str
@@ -68,7 +70,7 @@ class Check:
 
 
 def row(scenario: str, nodes: int, samples: Sequence[Sample], *, reference: Reference | None = None) -> Row:
-    """Return the figures over the samples."""
+    """Return the row of these samples: percentiles of the times, shares of proven goals, memory."""
     times = [sample.seconds * 1000 for sample in samples]
     return Row(
         scenario=scenario,
@@ -96,7 +98,10 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def exponent(rows: Sequence[Row]) -> float | None:
-    """Return how the median time grows with the nodes: the slope of its logarithm over theirs, by least squares."""
+    """Return how the median time grows with the number of nodes: the slope of their logarithms, by least squares.
+
+    None for fewer than two rows.
+    """
     points = [(math.log(each.nodes), math.log(max(each.p50_ms, 0.001))) for each in rows]
     if len(points) < 2:  # noqa: PLR2004 -- one point has no slope
         return None
@@ -127,7 +132,8 @@ def _rounded(value: float) -> float:
 
 
 def checks(each: Row, target_ms: float | None) -> list[Check]:
-    """Return the checks that the documentation promises for a row.
+    """Return the checks of a row that docs/benchmark.md lists as targets. `target_ms`: the scenario's limit for p99, if
+    any.
 
     They are times at 5,082 nodes, and proofs and memory at both large sizes.
     """
@@ -146,7 +152,7 @@ def checks(each: Row, target_ms: float | None) -> list[Check]:
 
 
 def growth_check(found: float) -> Check:
-    """Check that times grow about linearly with the nodes."""
+    """Return the check that times grow about linearly with the number of nodes."""
     return _most("growth exponent", found, 1.2, "")
 
 
@@ -166,7 +172,7 @@ def _beaten(reference: Reference) -> Check:
 
 
 def compared(now: Row, before: Mapping[tuple[str, int], Row]) -> tuple[float, float] | None:
-    """Return the ratios of median and 99th percentile, now to before; None if there was no such row."""
+    """Return the ratios of the median and of the 99th percentile, now to before; None if there was no such row."""
     old = before.get((now.scenario, now.nodes))
     if old is None:
         return None

@@ -1,4 +1,4 @@
-"""Runs scenarios: draws their instances, measures them, and computes the rows."""
+"""Runs scenarios of the solver's benchmark: draws their instances, measures them, and computes the rows."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -22,8 +22,9 @@ COMPARED = 1
 
 
 def instances(scenario: Scenario, nodes: int, count: int) -> Iterator[tuple[Cluster, Random, Room]]:
-    """Yield cluster, random numbers and free capacity of every instance of a scenario at one size; the
-    fills in turns.
+    """Yield the cluster, a random number generator and the free capacity of each instance of a scenario at one size.
+
+    The instances get the scenario's shares of used GPUs (`fills`) in turn.
     """
     for number in range(count):
         cluster = cluster_of(nodes // HOSTS, scenario.fills[number % len(scenario.fills)], scenario.pods)
@@ -33,18 +34,20 @@ def instances(scenario: Scenario, nodes: int, count: int) -> Iterator[tuple[Clus
 
 @lru_cache(maxsize=6)
 def cluster_of(copies: int, fill: float, pods: int) -> Cluster:
-    """The cluster of a size under a load."""
+    """Return the cluster of so many copies of the network, with this share of its GPUs in use. The last clusters
+    are cached.
+    """
     return filled(Load(copies, fill, SEED, pods))
 
 
 @lru_cache(maxsize=12)
 def room_of(load: Load, evicting_below: int | None) -> Room:
-    """Return the free capacity of a cluster, with pods below the priority counted as free."""
+    """Return the free capacity of a cluster, in which the capacity of pods below the priority counts as free."""
     return Room(cluster_of(load.copies, load.fill, load.pods).snapshot, evicting_below)
 
 
 def measured(scenario: Scenario, nodes: int, count: int, *, seconds: float = inf, model: Naive | None = None) -> Row:
-    """Return the row of a scenario at one size, with the naive model's results if there is one.
+    """Return the row of a scenario at one size, with the naive model's results if `model` is given.
 
     The first gang is solved once before, uncounted, because a new worker does not know the cluster yet. `seconds`:
     after this time no further instance starts. One instance always runs. The time does not include the draws of

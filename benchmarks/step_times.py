@@ -1,8 +1,8 @@
-"""Where the time of a solve goes: clocks around the controller's own steps, in this process and in the worker.
+"""Measures where the time of a solve goes: clocks around the controller's own steps, in this process and in the worker.
 
-The worker runs as in the controller; `serve` only counts. Before the last reply it writes one line of `Spent` for each
-reply into a file, in the folder that the environment variable `FOLDER` names. Another file holds the most memory of
-each worker so far, because a worker that is stopped writes no `Spent`.
+The worker runs as in the controller; `serve` adds only the clocks. Before the last reply it writes one line of `Spent`
+for each reply into a file, in the folder that the environment variable `FOLDER` names. Another file holds the most
+memory of each worker so far, because a worker that is stopped writes no `Spent`.
 """
 
 import os
@@ -34,9 +34,10 @@ COMMAND = (sys.executable, "-m", "benchmarks.step_times")
 
 
 class Spent(msgspec.Struct, frozen=True):
-    """Seconds from the previous reply of the worker to this one: in total, for stating the cases, for verifying.
+    """The seconds that a worker spent from its previous reply to this one.
 
-    `last`: no other reply to the same request follows.
+    `total`: all of them. `model`: on building models. `verify`: on verifying. `last`: no other reply to the same
+    request follows.
     """
 
     total: float
@@ -47,13 +48,13 @@ class Spent(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Clock:
-    """Seconds by stage, and how often a step of the stage ran."""
+    """Counts the seconds of each stage, and how often a step of the stage ran."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     steps: dict[str, int] = field(default_factory=dict)
 
     def around(self, stage: str, step: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the step with its time counted under that stage."""
+        """Return a function that runs the step and counts its time under that stage."""
 
         def counted(*arguments: Any, **named: Any) -> Any:
             began = time.perf_counter()
@@ -74,7 +75,7 @@ class Clock:
 
 @contextmanager
 def clocked(steps: dict[str, tuple[tuple[ModuleType | type, str], ...]]) -> Iterator[Clock]:
-    """Count the time of these steps, by stage.
+    """Count the time of these steps, by stage, until the `with` block ends.
 
     A step is given by the module that calls it, or the class that has it, and its name. Raises AttributeError if there
     is no such step.
@@ -88,8 +89,9 @@ def clocked(steps: dict[str, tuple[tuple[ModuleType | type, str], ...]]) -> Iter
 
 
 def in_parent() -> Any:
-    """Return a clock for stating problems from snapshots, for requests to workers, and for the verification
-    of replies.
+    """Return a context manager with a clock around this process's own steps.
+
+    These are stating problems from snapshots, requests to workers, and the verification of replies.
     """
     return clocked(
         {
@@ -107,7 +109,7 @@ def in_parent() -> Any:
 
 
 def spent(folder: Path) -> list[Spent]:
-    """Return the lines that workers have written since the last call."""
+    """Return the entries that workers have written into the folder since the last call."""
     file = folder / _SPENT
     lines = file.read_bytes().splitlines() if file.exists() else []
     file.write_bytes(b"")
@@ -120,7 +122,7 @@ def peak(folder: Path) -> int:
 
 
 def serve() -> None:
-    """Run a worker that counts its time."""
+    """Run a worker that counts the time of its steps."""
     folder = Path(os.environ[FOLDER])
     threading.Thread(target=_watch_memory, args=(folder / f"{os.getpid()}{_PEAK}",), daemon=True).start()
     with clocked({"model": ((solving, "instance_of"),), "verify": ((solving, "verify"),)}) as clock:
@@ -148,7 +150,10 @@ def _note(file: Path, notes: list[Spent]) -> None:
 
 
 def _watch_memory(file: Path) -> None:
-    """Keep the file at the most memory that this process has held. getrusage would include the parent's memory."""
+    """Write the most memory that this process has held into the file, again and again.
+
+    getrusage would include the parent's memory.
+    """
     new = file.with_suffix(".new")
     while True:
         status = Path("/proc/self/status").read_text(encoding="utf-8")

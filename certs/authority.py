@@ -1,7 +1,8 @@
-"""A certificate authority and the certificates that it signs: plain values in PEM, without I/O.
+"""Issues and verifies certificates: a certificate authority (CA) and the serving certificates that it signs. Pure.
 
-All keys are P-256. An authority's name identifies its key, so that two authorities in one bundle are never confused.
-Equal names with different keys verify, too, but fail with a misleading message when one of the two is missing.
+Certificates and keys are PEM. All keys are P-256. The name of an authority contains a part of its key's digest, so that
+two authorities in one bundle have different names. With equal names a client would report a misleading error if one of
+them is missing.
 """
 
 import ipaddress
@@ -22,7 +23,7 @@ CLOCK_SKEW = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A certificate and its private key, both PEM."""
+    """A certificate and its private key, both in PEM."""
 
     certificate: bytes
     key: bytes
@@ -37,13 +38,13 @@ class ServerNames:
 
 
 def service_names(service: str, namespace: str) -> ServerNames:
-    """Return the DNS names of a Service. The API server verifies the first one."""
+    """Return the DNS names by which a Service is reached. The API server verifies the first one."""
     host = f"{service}.{namespace}.svc"
     return ServerNames(dns=(host, f"{service}.{namespace}", f"{host}.cluster.local"))
 
 
 def new_authority(name: str, now: datetime, lifetime: timedelta = AUTHORITY_LIFETIME) -> Pair:
-    """Return a self-signed authority that may sign leaf certificates only.
+    """Return a new self-signed authority, which may sign serving certificates but no further authorities.
 
     Its common name is `name` and a part of its key's digest.
     """
@@ -68,7 +69,7 @@ def new_authority(name: str, now: datetime, lifetime: timedelta = AUTHORITY_LIFE
 
 
 def issue(authority: Pair, names: ServerNames, now: datetime, lifetime: timedelta = LEAF_LIFETIME) -> Pair:
-    """Return a serving certificate for `names`, signed by `authority`. It never outlives the authority."""
+    """Return a new serving certificate for these names, signed by the authority. It never outlives the authority."""
     signer = x509.load_pem_x509_certificate(authority.certificate)
     signing_key = serialization.load_pem_private_key(authority.key, password=None)
     if not isinstance(signing_key, ec.EllipticCurvePrivateKey):
@@ -98,9 +99,10 @@ def issue(authority: Pair, names: ServerNames, now: datetime, lifetime: timedelt
 
 
 def verify(leaf: bytes, bundle: bytes, names: ServerNames, now: datetime) -> None:
-    """Check a serving certificate as a client that trusts `bundle` would, for every one of `names`.
+    """Check a serving certificate as a client would that trusts the authorities of `bundle`, for each of the names.
 
-    Raises cryptography.x509.verification.VerificationError if the client would refuse it, ValueError for bad PEM.
+    :raises cryptography.x509.verification.VerificationError: the client would refuse the certificate.
+    :raises ValueError: `leaf` or `bundle` is no valid PEM.
     """
     builder = PolicyBuilder().store(Store(x509.load_pem_x509_certificates(bundle))).time(now)
     certificate = x509.load_pem_x509_certificate(leaf)

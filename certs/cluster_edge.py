@@ -1,7 +1,6 @@
-"""The webhook's certificate in the cluster: a Secret that holds it, and the caBundle by which API servers trust it.
+"""Keeps the webhook's certificate in the cluster: in a Secret, and in the caBundle by which API servers trust it.
 
-The leader, which is the only process that may write, calls this module every few seconds. The webhook's pods mount the
-Secret.
+The leading controller calls this module every few seconds. The webhook's pods mount the Secret.
 """
 
 import base64
@@ -31,7 +30,7 @@ CONFIGURATIONS = (
 
 @dataclass(frozen=True, slots=True)
 class WebhookPlace:
-    """The Service of the webhook, and the Secret of its certificate."""
+    """The names of the webhook's Service and of the Secret with its certificate."""
 
     namespace: str = "phalanx-system"
     service: str = "phalanx-webhook"
@@ -39,7 +38,7 @@ class WebhookPlace:
 
     @property
     def secrets_path(self) -> str:
-        """The API path of the Secrets of the namespace."""
+        """The API path of the Secrets in the webhook's namespace."""
         return f"/api/v1/namespaces/{self.namespace}/secrets"
 
 
@@ -52,12 +51,12 @@ def ensure_serving_certificate(
     schedule: Schedule = DEFAULT_SCHEDULE,
     now: datetime | None = None,
 ) -> datetime:
-    """Take the step of the rotation that is due, if any. Make every webhook entry trust the certificates in the Secret.
+    """Take the step of the certificate's rotation that is due, if any, and make the webhook configurations trust it.
 
-    Trust comes first: the Secret changes only after each configuration trusts its old and its new content. Entries that
-    do not call this Service, but a URL, are not changed.
+    The Secret changes only after the configurations trust both its old and its new content. Webhooks that are called by
+    URL and not by this Service are not changed.
 
-    :returns: when the serving certificate ends. Call again within days, better every few seconds.
+    :returns: the end of the serving certificate's validity. Call again long before, best every few seconds.
     :raises ApiException: the API server refused. A 409 means that another client wrote at the same time.
     :raises urllib3.exceptions.HTTPError, OSError: the API server could not be reached.
     """
@@ -75,17 +74,21 @@ def ensure_serving_certificate(
 
 
 def ensure_trust(transport: Transport, bundle: bytes, place: WebhookPlace = DEFAULT_PLACE) -> None:
-    """Make every webhook entry trust a bundle (PEM) that another program maintains.
+    """Make the webhook configurations trust a CA bundle (PEM) that another program maintains.
 
-    :raises ValueError: the bundle holds no certificate.
-    :raises ApiException, urllib3.exceptions.HTTPError, OSError: as `ensure_serving_certificate`.
+    :raises ValueError: the bundle contains no certificate.
+    :raises ApiException: the API server refused. A 409 means that another client wrote at the same time.
+    :raises urllib3.exceptions.HTTPError, OSError: the API server could not be reached.
     """
     x509.load_pem_x509_certificates(bundle)
     _trust(transport, bundle, place)
 
 
 def _held(secret: dict[str, Any] | None) -> Held | None:
-    """Return the content of a Secret, valid or not. A missing part is empty. None if there is no Secret."""
+    """Return the certificates and keys in a Secret, valid or not; None if there is no Secret.
+
+    A missing part is empty.
+    """
     if secret is None:
         return None
     data = secret.get("data") or {}
@@ -96,7 +99,12 @@ def _held(secret: dict[str, Any] | None) -> Held | None:
 
 
 def _write(transport: Transport, secret: dict[str, Any] | None, held: Held, place: WebhookPlace) -> None:
-    """Write the certificates to the Secret. The API server refuses if the Secret has changed since it was read."""
+    """Write the certificates and keys to the Secret, which is created if it does not exist.
+
+    The API server refuses the write if the Secret has changed since it was read.
+
+    :param secret: the Secret as it was read; None if there is none.
+    """
     parts = {
         AUTHORITY: held.bundle,
         AUTHORITY_KEY: held.authority_key,
@@ -114,14 +122,14 @@ def _write(transport: Transport, secret: dict[str, Any] | None, held: Held, plac
 
 
 def _trust(transport: Transport, bundle: bytes, place: WebhookPlace) -> None:
-    """Write the bundle to every webhook entry that calls this Service, if one of them has another bundle."""
+    """Write the CA bundle to each webhook in the configurations that calls this Service, unless all have it already."""
     wanted = base64.b64encode(bundle).decode()
     for kind, name in CONFIGURATIONS:
         path = f"/apis/{ADMISSION}/{kind.lower()}s/{name}"
         configuration = _get(transport, path)
         stale = [each for each in _entries(configuration, place) if each["clientConfig"].get("caBundle") != wanted]
         if stale:
-            # Applied as a whole: an entry that is left out would lose its bundle again.
+            # All entries are applied: server-side apply would remove the bundle from one that is left out.
             entries = [
                 {"name": each["name"], "clientConfig": {"caBundle": wanted}} for each in _entries(configuration, place)
             ]
@@ -133,7 +141,10 @@ def _trust(transport: Transport, bundle: bytes, place: WebhookPlace) -> None:
 
 
 def _trusted(transport: Transport, place: WebhookPlace) -> bytes:
-    """Return all certificates that the webhook entries trust now. Invalid data is ignored."""
+    """Return one bundle (PEM) of all CA certificates that the webhook configurations trust now.
+
+    Bundles that cannot be read are ignored.
+    """
     found: dict[bytes, None] = {}
     for kind, name in CONFIGURATIONS:
         for entry in _entries(_get(transport, f"/apis/{ADMISSION}/{kind.lower()}s/{name}"), place):

@@ -1,4 +1,4 @@
-"""Certificates as files, named as in a mounted Secret: `tls.crt`, `tls.key` and, if known, `ca.crt`."""
+"""Writes certificates to files that are named as in a mounted Secret: `tls.crt`, `tls.key` and `ca.crt`."""
 
 import os
 import tempfile
@@ -14,10 +14,12 @@ AUTHORITY = "ca.crt"
 
 
 def write_self_signed(directory: Path, dns_names: Sequence[str] = (), addresses: Sequence[str] = ()) -> bytes:
-    """Create a new authority and a serving certificate for these names, and write them to `directory`.
+    """Create a new authority and a serving certificate for these names, and write both to `directory`.
 
-    Returns the authority's certificate (PEM): the caBundle of a webhook that serves with these files.
-    The authority's key is not stored. Raises OSError if the directory cannot be written.
+    The authority's key is not stored, so it can sign nothing else.
+
+    :returns: the authority's certificate (PEM), which clients must trust: the caBundle of a webhook with these files.
+    :raises OSError: the directory cannot be written.
     """
     now = datetime.now(UTC)
     authority = new_authority("phalanx self-signed", now)
@@ -29,7 +31,7 @@ def write_self_signed(directory: Path, dns_names: Sequence[str] = (), addresses:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file atomically. Only its owner may read it."""
+    """Write a file atomically: readers see the old or the new content, never a part. Only its owner may read it."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
     try:
         with os.fdopen(descriptor, "wb") as file:

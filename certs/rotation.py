@@ -1,7 +1,9 @@
-"""The rotation of certificates: when it happens, and in which order (trust first, then switch, then retire).
+"""The rotation of the webhook's certificates: which step is due, given the stored certificates and the time.
 
-`next_step` is a pure function of the stored certificates and the time. It takes one step at a time. The time of each
-step follows from the certificates themselves, so after a crash the rotation continues from the stored ones.
+An authority is replaced in three steps. First clients also trust the new authority. Then it signs a new serving
+certificate. At last the old authority is removed. `next_step` is a pure function that takes one step at a time. The
+time of each step follows from the certificates themselves, so after a crash the rotation continues from the stored
+ones.
 """
 
 from dataclasses import dataclass
@@ -17,18 +19,18 @@ from certs.authority import AUTHORITY_LIFETIME, CLOCK_SKEW, LEAF_LIFETIME, Pair,
 
 AUTHORITY_NAME = "phalanx webhook"
 MOST_TRUSTED = 4
-"""The most authorities in one bundle: the new one and those that it replaces."""
+"""The most authorities in one bundle: the new one and the ones that it replaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """The lifetimes of certificates, and the durations of the steps of a rotation.
 
-    `renewal`: the share of a certificate's life after which it is replaced. `introduction`: how long a new authority is
-    trusted everywhere before it signs a certificate. `retirement`: how long the old authority stays trusted after the
-    switch, because mounted files reach every replica within minutes.
+    `renewal`: the share of a certificate's lifetime after which it is replaced. `introduction`: how long a new
+    authority is trusted before it signs a certificate. `retirement`: how long the old authority stays trusted after
+    that, because a changed Secret takes minutes to reach the files of every replica.
 
-    :raises ValueError: the times contradict each other. The text names them.
+    :raises ValueError: the times contradict each other. The message names them.
     """
 
     authority_lifetime: timedelta = AUTHORITY_LIFETIME
@@ -38,7 +40,10 @@ class Schedule:
     renewal: float = 2 / 3
 
     def __post_init__(self) -> None:
-        """Refuse times with which no served certificate could be trusted for a while."""
+        """Refuse times with which a served certificate would at some time not be trusted.
+
+        :raises ValueError: the times contradict each other.
+        """
         if not 0 <= self.renewal < 1:
             raise ValueError(f"renewal ({self.renewal:g}) must be a share of a life: from 0 to less than 1")
         if min(self.introduction, self.retirement) < timedelta():
@@ -61,10 +66,10 @@ DEFAULT_SCHEDULE = Schedule()
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The stored certificates and keys, all in PEM.
+    """The certificates and keys that the Secret stores, all in PEM.
 
-    `bundle`: the trusted authorities, newest first. `authority_key`: the key of the newest one. `leaf`: the serving
-    certificate and its key.
+    `bundle`: the trusted authorities, newest first. `authority_key`: the key of the newest authority. `leaf`: the
+    serving certificate and its key.
     """
 
     bundle: bytes
@@ -75,13 +80,16 @@ class Held:
 def next_step(
     held: Held | None, names: ServerNames, now: datetime, schedule: Schedule = DEFAULT_SCHEDULE, trusted: bytes = b""
 ) -> Held:
-    """Return the certificates to store next; `held` itself if no step is due.
+    """Return the certificates to store next; `held` itself if no step of the rotation is due.
 
-    Parts that cannot be read or do not match (a foreign key, other names) are replaced: the leaf alone if the authority
-    is valid, else both.
+    Parts that cannot be read or do not match are replaced: the serving certificate alone if the authority is valid,
+    else both.
 
-    :param trusted: the bundle that clients trust now (PEM, valid or not). A new authority is added to this bundle and
-        does not replace it, because replicas serve the old leaf until they have read the new one.
+    :param held: the stored certificates; None if there are none.
+    :param names: the names for which the serving certificate must be valid.
+    :param trusted: the CA bundle that clients trust now (PEM, valid or not). It is read only if a new authority must
+        replace an unusable one. The new authority is added to it, because replicas serve the old certificate until they
+        have read the new one.
     """
     if held is None or not can_sign(held, now):
         return _fresh(names, now, schedule, trusted)
@@ -106,7 +114,7 @@ def _step_due(held: Held, names: ServerNames, now: datetime, schedule: Schedule)
 
 
 def can_sign(held: Held, now: datetime) -> bool:
-    """Return whether the newest authority can be read, has not expired, may sign, and has its key (elliptic curve)."""
+    """Return whether the newest authority can sign certificates: it is valid and not expired, and its key is stored."""
     try:
         newest = x509.load_pem_x509_certificates(held.bundle)[0]
         key = serialization.load_pem_private_key(held.authority_key, None)
@@ -119,7 +127,10 @@ def can_sign(held: Held, now: datetime) -> bool:
 
 
 def usable(held: Held, now: datetime) -> bool:
-    """Return whether the leaf can be used: an authority of the bundle signed it, and all parts are valid and match."""
+    """Return whether the serving certificate can be used: it and its key are valid, and a trusted authority signed it.
+
+    False as well if the newest authority cannot sign (`can_sign`).
+    """
     if not can_sign(held, now):
         return False
     try:
@@ -133,7 +144,7 @@ def usable(held: Held, now: datetime) -> bool:
 
 
 def union(*bundles: bytes) -> bytes:
-    """Return one bundle of all certificates of these bundles, each once, in order."""
+    """Return one bundle (PEM) with all certificates of these bundles, each once, in order."""
     found = {pem(each): None for bundle in bundles for each in x509.load_pem_x509_certificates(bundle)}
     return b"".join(found)
 
@@ -145,7 +156,10 @@ def _fresh(names: ServerNames, now: datetime, schedule: Schedule, trusted: bytes
 
 
 def _ours(trusted: bytes, now: datetime) -> list[bytes]:
-    """Return the authorities of a bundle that Phalanx issued and that have not expired."""
+    """Return the authorities of a bundle that Phalanx issued and that have not expired, each in PEM.
+
+    At most `MOST_TRUSTED` - 1; empty if the bundle cannot be read.
+    """
     try:
         authorities = x509.load_pem_x509_certificates(trusted)
     except ValueError:
@@ -187,7 +201,7 @@ def _made(certificate: x509.Certificate) -> datetime:
 
 
 def _due(certificate: x509.Certificate, now: datetime, schedule: Schedule) -> bool:
-    """Return whether the certificate must be replaced, because the share `renewal` of its life is over."""
+    """Return whether the certificate must be replaced, because the share `renewal` of its lifetime is over."""
     start = _made(certificate)
     return now >= start + (certificate.not_valid_after_utc - start) * schedule.renewal
 

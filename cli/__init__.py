@@ -1,5 +1,5 @@
 """The commands of `phalanx`, one module each. The logic is in the other packages.
 
-Start with `main`, which lists the commands. The subpackages have the `options` that several commands share, the checks
-of an `installation`, and `text` for terminals.
+Start with `main`, which lists the commands. The subpackages: `options` that several commands share, `asking` (requests
+to the cluster), `terminal` (commands that show the live cluster), `installation` and `text` (output formats).
 """

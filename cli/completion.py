@@ -1,7 +1,7 @@
 """`phalanx completion SHELL`: the completion script for bash, zsh or fish, and the completion of `kubectl phalanx`.
 
-kubectl calls a plugin's program `kubectl_complete-NAME`. The answer has cobra's format: one suggestion on each line,
-then a colon and a number.
+To complete words of a plugin, kubectl runs the program `kubectl_complete-NAME`. Its output has cobra's format: one
+suggestion on each line, then a colon and a number.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from click.shell_completion import ShellComplete, get_completion_class
 
 SHELLS = ("bash", "zsh", "fish")
 _NO_FILES = 4
-"""cobra's ShellCompDirective, which kubectl hands to its shells: offer no names of files."""
+"""The number of cobra's directive (ShellCompDirective) by which the shell offers no file names."""
 
 
 @click.command(
@@ -24,12 +24,12 @@ Examples:
 )
 @click.argument("shell", type=click.Choice(SHELLS))
 def completion(shell: str) -> None:
-    """Print what a shell has to read to complete words of `phalanx`, names of the live cluster included.
+    """Print the completion script for a shell. It completes commands, options, and names from the live cluster.
 
-    `kubectl phalanx` is completed by kubectl's own completion, which finds the program kubectl_complete-phalanx.
+    For `kubectl phalanx`, set up kubectl's own completion, which runs the program kubectl_complete-phalanx.
     """
     found = get_completion_class(shell)
-    assert found is not None  # noqa: S101 -- click has those of SHELLS
+    assert found is not None  # noqa: S101 -- click supports all of SHELLS
     click.echo(found(click.get_current_context().find_root().command, {}, "phalanx", "_PHALANX_COMPLETE").source())
 
 

@@ -33,7 +33,7 @@ Example:
 @click.option("--identity", default=lambda: f"{socket.gethostname()}-{os.getpid()}", help="Name in the Lease.")
 @click.option(
     "--health-address",
-    default="0.0.0.0",  # noqa: S104 - kubelets and scrapers ask from outside the pod
+    default="0.0.0.0",  # noqa: S104 - kubelets and scrapers connect from outside the pod
     show_default=True,
     help="Where /healthz, /readyz and /metrics answer.",
 )
@@ -114,7 +114,7 @@ def controller(
     traces: bool,
     keeping: Any,
 ) -> None:
-    """Plan gangs, hold their room, and let them go. One of several replicas leads."""
+    """Run the controller: it plans gangs, reserves their capacity and releases them. If you run several, one leads."""
     from kubernetes.config import ConfigException  # noqa: PLC0415 - ortools and kubernetes take half a second
 
     from controller.serving import Server, Settings  # noqa: PLC0415 - as above
@@ -149,7 +149,7 @@ def controller(
 
 
 def _told_to_stop() -> threading.Event:
-    """An event that SIGTERM and SIGINT set."""
+    """Return an event that is set when the process gets SIGTERM or SIGINT."""
     stop = threading.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: stop.set())
@@ -167,13 +167,13 @@ def _traces() -> "tuple[Traces, ...]":
 
 
 class Listener(Protocol):
-    """Serves one port in the background."""
+    """A server of one port that runs in the background."""
 
     def start(self) -> None:
-        """Begin to serve."""
+        """Start to serve."""
 
     def stop(self) -> None:
-        """Give the port back."""
+        """Stop serving and close the port."""
 
 
 @contextlib.contextmanager

@@ -33,9 +33,9 @@ Examples:
 @click.option("--kubeconfig", type=click.Path(exists=True), help="Default: in-cluster, else the usual kubeconfig.")
 @click.option("--fix", is_flag=True, help="Print the commands that put it right, too; none of them is run.")
 def doctor(kubeconfig: str | None, *, fix: bool) -> None:
-    """Check the cluster: topology labels, topologies, requests, webhooks, certificates, the controller.
+    """Check the cluster and Phalanx in it: topology labels, topologies, requests, webhooks, certificates, controller.
 
-    Exit status 1 where something is an error.
+    Exit status 1: at least one finding is an error.
     """
     transport, live = live_picture(kubeconfig)
     left = {dialect: each.title for dialect, each in ceded_beside_kubernetes(live.sources).items()}
@@ -54,7 +54,10 @@ def doctor(kubeconfig: str | None, *, fix: bool) -> None:
 
 
 def _installation(transport: Transport, left: Mapping[str, str]) -> Iterator[Finding]:
-    """Findings about the installation of Phalanx. `left`: by dialect, the system to which its workloads are ceded."""
+    """Yield the findings about the installation of Phalanx.
+
+    :param left: by ceded dialect, the title of the system to which its workloads are ceded.
+    """
     now = datetime.now(UTC)
     served = _read(transport, f"{DEFAULT_PLACE.secrets_path}/{DEFAULT_PLACE.secret}")
     for kind, name in CONFIGURATIONS:
@@ -70,7 +73,7 @@ def _installation(transport: Transport, left: Mapping[str, str]) -> Iterator[Fin
 
 
 def _tried(transport: Transport) -> doctor_checks.Found:
-    """The pod of a gang as the API server would store it (a dry run), or the API server's error message."""
+    """Send a gang's pod to the API server as a dry run. Return it as it would be stored, or the error message."""
     path = "/api/v1/namespaces/default/pods"
     try:
         answer: doctor_checks.Object = transport.request(
@@ -82,7 +85,7 @@ def _tried(transport: Transport) -> doctor_checks.Found:
 
 
 def _read(transport: Transport, path: str) -> doctor_checks.Found:
-    """The object at a path. None if there is none. The API server's error message if the object cannot be read."""
+    """Return the object at an API path, None if it does not exist, or the error message if it cannot be read."""
     try:
         found: doctor_checks.Object = transport.request("GET", path)
     except NotFoundException:

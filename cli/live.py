@@ -1,4 +1,4 @@
-"""Reads the live cluster of the current kubeconfig."""
+"""Reads all objects that planning needs from the live cluster of the kubeconfig."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,16 +17,19 @@ from gangs.sources import Sources
 from planning.dry_run import Live
 
 PATIENCE = 60.0
-"""Seconds to wait for the first list of every resource."""
+"""The most seconds to wait until every resource has been listed once."""
 
 
 def live_cluster(kubeconfig: str | None) -> Live:
-    """Read all objects that planning needs. Raises `click.ClickException` if the cluster does not answer."""
+    """Read all objects that planning needs from the cluster of the kubeconfig; None: of the default one.
+
+    :raises click.ClickException: the cluster does not answer.
+    """
     return live_picture(kubeconfig)[1]
 
 
 def live_picture(kubeconfig: str | None) -> tuple[Transport, Live]:
-    """Read all objects that planning needs. Also return the connection, for further requests.
+    """Read all objects that planning needs. Return a transport for further requests, and the objects.
 
     :raises click.ClickException: the cluster does not answer.
     """
@@ -36,7 +39,7 @@ def live_picture(kubeconfig: str | None) -> tuple[Transport, Live]:
 
 @contextmanager
 def watched_cluster(kubeconfig: str | None) -> Iterator[tuple[Transport, ClusterCache]]:
-    """Yield watch caches of the cluster that are complete and stay current until the context ends.
+    """Yield a transport, and watch caches that are complete and stay current until the `with` block ends.
 
     :raises click.ClickException: the cluster does not answer.
     """
@@ -55,7 +58,7 @@ def watched_cluster(kubeconfig: str | None) -> Iterator[tuple[Transport, Cluster
 
 
 def picture_of(cache: ClusterCache) -> Live:
-    """The cluster at one instant."""
+    """Return the snapshot and all objects of the caches at one instant."""
     with cache.still():
         return Live(
             cache.snapshot(),
@@ -64,7 +67,10 @@ def picture_of(cache: ClusterCache) -> Live:
 
 
 def _transport(kubeconfig: str | None) -> Transport:
-    """Connect, and read the version once, so that a wrong kubeconfig fails at once."""
+    """Return a transport to the cluster. Its version is read once, so that a wrong kubeconfig fails at once.
+
+    :raises click.ClickException: there is no cluster, or it does not answer.
+    """
     try:
         transport = connect(kubeconfig)
         transport.request("GET", "/version")

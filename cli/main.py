@@ -13,7 +13,7 @@ PLUGIN_PREFIX = "kubectl-"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A subcommand: its module, the name of the click command there, and its line in the overview."""
+    """A subcommand: its module, the name of the click command in the module, and its line in `phalanx --help`."""
 
     module: str
     command: str
@@ -40,14 +40,17 @@ COMMANDS = {
 
 
 class LazyGroup(click.Group):
-    """Imports a subcommand's module only when the subcommand runs: each needs libraries that other commands do not."""
+    """A click group that imports the module of a subcommand only when the subcommand runs.
+
+    So no command waits for the libraries of other commands.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
-        """Names of the subcommands, in the order of the overview."""
+        """Return the names of the subcommands, in the order of `phalanx --help`."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's
-        """The subcommand, imported now. None if there is no such subcommand."""
+        """Import and return the subcommand; None if there is no such subcommand."""
         if cmd_name not in COMMANDS:
             return None
         entry = COMMANDS[cmd_name]
@@ -55,14 +58,14 @@ class LazyGroup(click.Group):
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Subcommands and options that begin with `incomplete`. No subcommand is imported."""
+        """Return the subcommands and options that begin with `incomplete`, without importing a subcommand."""
         names = [
             CompletionItem(name, help=each.summary) for name, each in COMMANDS.items() if name.startswith(incomplete)
         ]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's
-        """Write the overview of the subcommands. No subcommand is imported."""
+        """Write the list of subcommands for `phalanx --help`, without importing a subcommand."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
 
@@ -83,19 +86,22 @@ def group() -> None:
 
 
 def main() -> None:
-    """Run the command line. The usage text calls the program as the user did."""
+    """Run the command line. Help texts name the program as the user called it: `phalanx` or `kubectl phalanx`."""
     group(prog_name=program_name(sys.argv[0]))
 
 
 def complete() -> None:
-    """`kubectl_complete-phalanx WORD... INCOMPLETE`, which kubectl runs when its user wants a word completed."""
+    """Run `kubectl_complete-phalanx WORD... INCOMPLETE`, by which kubectl completes words of `kubectl phalanx`."""
     from cli.completion import complete_for_kubectl  # noqa: PLC0415 -- no other command needs it
 
     complete_for_kubectl(group, sys.argv[1:])
 
 
 def program_name(path: str) -> str:
-    """The name of the program in help texts: `kubectl phalanx` if kubectl runs it as a plugin, else `phalanx`."""
+    """Return the program's name for help texts: `kubectl phalanx` if kubectl runs it as a plugin, else `phalanx`.
+
+    :param path: the path of the program, as in `sys.argv[0]`.
+    """
     return "kubectl phalanx" if Path(path).name.startswith(PLUGIN_PREFIX) else "phalanx"
 
 

@@ -1,4 +1,4 @@
-"""A local port of the webhook, by `kubectl port-forward`, for as long as a command runs."""
+"""Forwards a local port to the webhook by `kubectl port-forward`, for as long as a command runs."""
 
 import re
 import shutil
@@ -14,15 +14,15 @@ from certs.cluster_edge import DEFAULT_PLACE
 
 ARGUMENTS = ("-n", DEFAULT_PLACE.namespace, "port-forward", f"service/{DEFAULT_PLACE.service}")
 COMMAND = f"kubectl {' '.join(ARGUMENTS)} 9443:443"
-"""The command that forwards the port by hand."""
+"""The command with which a user can forward the port, for messages."""
 _FORWARDING = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) ")
 
 
 @contextmanager
 def port_forward(kubeconfig: str | None) -> Iterator[str]:
-    """Forward a free local port to the webhook's Service meanwhile. Yield the URL of the local port.
+    """Forward a free local port to the webhook's Service during the `with` block. Yield the URL of the local port.
 
-    :raises click.ClickException: there is no kubectl, or it cannot forward. The text has the reason that kubectl gives.
+    :raises click.ClickException: there is no kubectl, or it cannot forward the port. The message quotes kubectl.
     """
     kubectl = shutil.which("kubectl")
     if kubectl is None:
@@ -41,7 +41,11 @@ def port_forward(kubeconfig: str | None) -> Iterator[str]:
 
 
 def _port(output: Iterable[str]) -> str:
-    """Return the local port, which kubectl prints when it listens there."""
+    """Return the number of the local port, which kubectl prints when it listens there.
+
+    :param output: the lines that kubectl prints.
+    :raises click.ClickException: kubectl ended without listening.
+    """
     lines = list[str]()
     for line in output:
         if found := _FORWARDING.search(line):

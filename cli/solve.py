@@ -23,7 +23,7 @@ SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
 
 PLACED, BAD_INPUT, NOT_PLACED, NOTHING_PLANNED = 0, 2, 3, 4
-"""Exit statuses."""
+"""The exit statuses of `phalanx solve`: all gangs placed, wrong input, a gang not placed, no gang in the input."""
 
 
 @click.command(
@@ -81,13 +81,15 @@ def solve(
     verbose: bool,
     what_if: WhatIf,
 ) -> None:
-    """Plan the gangs in some files and say where they fit. Nothing is changed anywhere.
+    """Plan the gangs in files, and print where they fit. No cluster is changed.
 
-    The files describe the cluster (nodes, pods with a node, priority classes, disruption budgets, topologies) and
-    what is asked of it (pods without a node, workloads, groups). Exit status: 0 every gang has its minimum placed,
-    3 at least one has not, 2 bad input or an invalid request, 4 with --strict: the input asks for no gang.
+    The files describe the cluster (nodes, pods with a node, priority classes, disruption budgets, topologies) and the
+    gangs (pods without a node, workloads, groups).
 
-    "What if" options plan on the cluster as it would be; nothing is changed by them either.
+    Exit status: 0 every gang has its minimum placed, 3 a gang has not, 2 bad input or an invalid request. With
+    --strict, it is 4 if the input asks for no gang.
+
+    "What if" options plan as if the cluster had changed. They do not change the cluster either.
     """
     _check(sources, cluster, what_if)
     shared_workers().start()  # while the files are read
@@ -118,7 +120,10 @@ def solve(
 
 
 def _check(sources: Sequence[str], cluster: str, what_if: WhatIf) -> None:
-    """Check that the options request at least one thing to plan. Raises `click.UsageError`."""
+    """Check that the options name at least one gang or file to plan.
+
+    :raises click.UsageError: they name none, or contradict each other.
+    """
     if what_if.gangs and cluster != "live":
         raise click.UsageError("--gang names a gang of the live cluster: add --cluster live")
     if not sources and not (cluster == "live" and (what_if.gangs or what_if.drained)):
@@ -126,7 +131,10 @@ def _check(sources: Sequence[str], cluster: str, what_if: WhatIf) -> None:
 
 
 def read(sources: Sequence[str]) -> tuple[list[Document], list[Mistake]]:
-    """The objects of all files, and the mistakes of files and objects that cannot be read."""
+    """Return the objects in these files, and the mistakes in files and objects that cannot be read.
+
+    :param sources: files, folders, or "-" for standard input.
+    """
     documents: list[Document] = []
     mistakes: list[Mistake] = []
     for source in sources:
@@ -138,9 +146,9 @@ def read(sources: Sequence[str]) -> tuple[list[Document], list[Mistake]]:
 
 
 def print_result(result: DryRun, output: str) -> None:
-    """Write the report to standard output."""
+    """Print the decisions of the dry run to standard output, in this format."""
     if output == "table":
-        from cli.text.decision_text import render  # noqa: PLC0415 -- a machine that asks for JSON need not wait for it
+        from cli.text.decision_text import render  # noqa: PLC0415 -- other formats need not wait for it
 
         click.echo(render(result.decisions), nl=False)
         return
@@ -155,8 +163,11 @@ def print_result(result: DryRun, output: str) -> None:
 
 
 def _page(result: DryRun) -> str:
-    """The HTML page with the snapshot and the plans. Raises `click.ClickException` if the page's script is missing."""
-    from webhook.live_view.page import SCRIPT  # noqa: PLC0415 -- Jinja takes its time, and nobody else needs it
+    """Return an HTML page that shows the cluster and the plans.
+
+    :raises click.ClickException: this installation was built without the script of the page.
+    """
+    from webhook.live_view.page import SCRIPT  # noqa: PLC0415 -- Jinja is slow to import, and only html needs it
     from webhook.live_view.recorded import recorded  # noqa: PLC0415 -- as above
 
     if not SCRIPT:
@@ -165,7 +176,11 @@ def _page(result: DryRun) -> str:
 
 
 def status(mistakes: Sequence[Mistake], result: DryRun, *, strict: bool = False) -> int:
-    """The exit status, which reports the result to scripts. `strict`: an input without any gang is a failure."""
+    """Return the exit status of `phalanx solve` for this result.
+
+    :param mistakes: of the input. Any mistake is a failure.
+    :param strict: whether an input without a gang is a failure.
+    """
     if mistakes:
         return BAD_INPUT
     if strict and not result.decisions:

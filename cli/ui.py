@@ -1,6 +1,7 @@
-"""`phalanx ui`: the webhook's page in a browser, which cannot send a bearer token by itself.
+"""`phalanx ui`: opens the webhook's live page in a browser.
 
-A small server on the loopback, for one person and for as long as it runs, adds the token to what the browser asks.
+The webhook requires a bearer token, which a browser cannot send by itself. So a small server on the loopback address
+forwards the browser's requests with the user's token, for as long as the command runs.
 """
 
 import logging
@@ -39,7 +40,7 @@ PATHS = (
     "/metrics",
 )
 DRY_RUN = "POST", "/v1/solve"
-"""The only allowed request that is no GET. It changes nothing either."""
+"""Method and path of the only forwarded request that is no GET. It changes nothing either."""
 KEPT_HEADERS = (
     "Warning",
     "Retry-After",
@@ -51,7 +52,7 @@ KEPT_HEADERS = (
 )
 LOOPBACK = "127.0.0.1"
 AT_ONCE = 8
-"""The most concurrent requests of a browser, including the one that waits for changes."""
+"""The most concurrent requests to the webhook, including the one that waits for changes."""
 
 
 @click.command(
@@ -88,7 +89,7 @@ def ui(
     port: int,
     opening: bool,
 ) -> None:
-    """Show the live picture in a browser, as you, until stopped."""
+    """Open the live page in a browser, with your permissions, until you stop the command."""
     try:
         transport = connect(kubeconfig)
         token = account_token(transport, service_account) if service_account else token_of(kubeconfig)
@@ -112,12 +113,12 @@ def ui(
 
 
 class Gateway:
-    """Forwards the requests of one browser to the webhook, with a token. It refuses other programs of this machine.
+    """Forwards the requests of one browser to the webhook with the user's token. Other programs are refused.
 
-    The browser authenticates once by the `key` in the address, and by a cookie from then on. A browser sends a cookie
-    to every port of a host name. On a shared name, servers on other ports of this machine would receive the cookie.
-    `_hosts` are the accepted values of the Host header. If a foreign page lets its own name point to this address (DNS
-    rebinding), its requests have another Host.
+    The browser authenticates once by the `key` in the address, and by a cookie from then on. The host name is random,
+    because a browser sends a cookie to every port of a host name, so other servers on this machine could receive it.
+    Requests with another Host header are refused, which stops foreign pages whose name points to this address (DNS
+    rebinding).
     """
 
     def __init__(self, server: str, authority: str, token: Token) -> None:
@@ -128,13 +129,13 @@ class Gateway:
         self.application = Request.application(self._answer)
 
     def address(self, port: int) -> str:
-        """The URL for the browser, if the gateway listens on this port of the loopback. Sets the accepted hosts."""
+        """Return the URL for the browser, given the port on the loopback. From now on, requests to it are accepted."""
         own = own_host()
         self._hosts = {f"{name}:{port}" for name in (own, LOOPBACK, "localhost")}
         return f"http://{own}:{port}/?key={self.key}"
 
     def unreachable(self) -> str:
-        """Return why the webhook gives no answer; "" if it answers, whatever it says."""
+        """Return why the webhook cannot be reached; "" if it answers, even with a refusal."""
         try:
             self._webhook.request("GET", "/page.js", headers={"Authorization": f"Bearer {self._token()}"})
         except (ApiException, *UNREACHABLE) as error:
@@ -184,9 +185,12 @@ class Gateway:
 
 
 def own_host() -> str:
-    """A random host name of this machine for one run. Browsers resolve all names below `localhost` (RFC 6761)."""
+    """Return a random host name below `localhost` for one run, which browsers resolve to this machine (RFC 6761).
+
+    On macOS, return the loopback address if the system does not resolve such a name.
+    """
     name = f"phalanx-{secrets.token_hex(8)}.localhost"
-    if sys.platform == "darwin":  # Safari asks the system, which knows them in newer versions
+    if sys.platform == "darwin":  # Safari resolves names by the system, and older versions do not resolve them
         try:
             socket.getaddrinfo(name, None)
         except OSError:

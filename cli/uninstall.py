@@ -1,8 +1,8 @@
 """`phalanx uninstall`: releases every waiting pod and removes Phalanx from the cluster. Running pods do not change.
 
-The order of the steps leaves nothing stuck if the command stops between them, and the command can be repeated. First
-the webhook configurations go, so that no new pod is gated. Then the controller goes, so that it writes nothing more.
-Then the gates are removed from the pods, and at last all other objects are deleted.
+If the command stops between two steps, no pod stays gated for ever, and the command can be repeated. First the webhook
+configurations are deleted, so that no new pod is gated. Then the servers are deleted, so that the controller writes
+nothing more. Then the gates are removed from the pods, and at last all other objects are deleted.
 """
 
 import time
@@ -30,10 +30,11 @@ from timing.clock import SYSTEM_CLOCK, rfc3339
 
 PAGE = 500
 SETTLE_SECONDS = 1.0
-"""Seconds between two lists of gated pods: an API server may call a deleted webhook for a moment."""
+"""Seconds between two lists of gated pods. An API server may still call a deleted webhook for a moment."""
 EMPTY_LOOKS = 2
-"""The number of lists in a row that must contain no gated pod."""
+"""How many lists in a row must contain no gated pod."""
 PATIENCE_SECONDS = 120.0
+"""Seconds after which the command fails if new pods are still gated."""
 
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _ACCESS = "/apis/rbac.authorization.k8s.io/v1"
@@ -51,20 +52,20 @@ _COLLECTIONS = {
     "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "Namespace": "/api/v1/namespaces",
 }
-"""The paths of cluster-scoped kinds. Objects in a namespace are deleted with their namespace."""
+"""The API paths of the cluster-scoped kinds to delete. Objects in a namespace are deleted with their namespace."""
 
 Manifest = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """The number of released pods: with a plan of their gang, and without one."""
+    """How many pods were released: with a plan of their gang (`planned`), and without one."""
 
     planned: int = 0
     unplanned: int = 0
 
     def __str__(self) -> str:
-        """A sentence for a person."""
+        """Return the numbers as a phrase for the user."""
         if not self.planned + self.unplanned:
             return "no pod was waiting"
         return (
@@ -85,9 +86,9 @@ Example:
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def uninstall(*, kubeconfig: str | None, definitions: bool, yes: bool) -> None:
-    """Let all waiting pods go and remove Phalanx from the cluster. Running pods are left alone.
+    """Release all waiting pods and remove Phalanx from the cluster. Running pods are not changed.
 
-    Can be begun again after a failure. Other systems' definitions stay even with --definitions.
+    After a failure you can repeat the command. Even with --definitions, definitions of other systems stay.
     """
     try:
         transport = connect(kubeconfig)
@@ -134,7 +135,10 @@ def _remove(transport: Transport, definitions: list[Manifest]) -> None:
 
 
 def _step(what: str, remove: Callable[[], int]) -> None:
-    """Remove objects and print how many there were."""
+    """Run one step of the removal and print how many objects it removed.
+
+    :param remove: removes the objects and returns their number.
+    """
     with waiting(f"removing {what}"):
         removed = remove()
     click.echo(f"{what}: {removed} removed" if removed else f"{what}: none left")
@@ -145,7 +149,7 @@ def _admission_objects() -> list[Manifest]:
 
 
 def _delete(transport: Transport, manifests: Iterable[Manifest]) -> int:
-    """Delete the cluster-scoped objects. Return how many existed."""
+    """Delete the cluster-scoped objects among these. Return how many existed."""
     paths = (
         f"{_COLLECTIONS[each['kind']]}/{each['metadata']['name']}"
         for each in manifests
@@ -155,7 +159,7 @@ def _delete(transport: Transport, manifests: Iterable[Manifest]) -> int:
 
 
 def _gone(transport: Transport, path: str) -> bool:
-    """Delete one object. Return whether it existed. An object that is being deleted already counts as gone."""
+    """Delete the object at an API path. Return whether it existed. An object that is being deleted counts as gone."""
     try:
         before = transport.request("GET", path)
         if before["metadata"].get("deletionTimestamp"):
@@ -169,16 +173,16 @@ def _gone(transport: Transport, path: str) -> bool:
 
 
 def open_gates(transport: Transport) -> Released:
-    """Remove Phalanx' gate from every pod, planned members first, then by priority.
+    """Remove Phalanx's gate from every pod: planned members first, then by priority. Return how many were released.
 
-    The function ends when `EMPTY_LOOKS` lists in a row have no gated pod. One empty list is not enough: an API server
-    that does not know yet that the webhook is gone may gate another pod.
+    The function ends when `EMPTY_LOOKS` lists in a row have no gated pod. One empty list is not enough, because an API
+    server that does not know yet that the webhook is gone may gate another pod.
 
-    A planned member is pinned to its node, as at any release. Its victims may still be terminating, and the scheduler
-    does not count the capacity of pods that were evicted through the API. Without the pin, the scheduler would evict
-    other pods elsewhere.
+    A planned member is pinned to its node, as at any release. Otherwise the scheduler might evict other pods for it,
+    because it does not count the capacity of victims that are still terminating.
 
-    :raises ApiException: a pod could not be changed for another reason than a change in between.
+    :raises ApiException: the API server refuses a change of a pod for another reason than a conflict.
+    :raises click.ClickException: new pods are still gated after `PATIENCE_SECONDS`.
     """
     planned = unplanned = empty_looks = 0
     deadline = time.monotonic() + PATIENCE_SECONDS
@@ -199,7 +203,7 @@ def open_gates(transport: Transport) -> Released:
 
 
 def gated_pods(transport: Transport) -> list[Manifest]:
-    """The pods with Phalanx' gate. A gated pod is Pending and has no node."""
+    """Return the pods that have Phalanx's gate. Only Pending pods without a node are listed, as a gated pod is one."""
     fields = "status.phase=Pending,spec.nodeName="
     return [
         pod
@@ -209,9 +213,9 @@ def gated_pods(transport: Transport) -> list[Manifest]:
 
 
 def _provide_groups(transport: Transport, pods: Iterable[Manifest]) -> None:
-    """Create the PodGroups of Phalanx that pods name and that do not exist: kube-scheduler binds no pod without them.
+    """Create the missing PodGroups of Phalanx that pods name: kube-scheduler binds no pod without its PodGroup.
 
-    The controller would have created them with the number of their members. That number is not known here.
+    The PodGroups have the policy `basic`, because the number of their members is not known here.
     """
     members = {(pod.metadata.namespace, group_of(pod)): pod for pod in (msgspec.convert(each, Pod) for each in pods)}
     for (namespace, name), pod in members.items():
@@ -228,7 +232,7 @@ def _path(pod: Manifest) -> str:
 
 
 def _holds_room(pod: Manifest) -> bool:
-    """Whether the pod is a placeholder. A placeholder belongs to no workload, so it is deleted and not released."""
+    """Whether the pod is a placeholder, which is deleted and not released, because it belongs to no workload."""
     return is_placeholder(msgspec.convert(pod, Pod))
 
 
@@ -241,7 +245,10 @@ def _planned(pod: Manifest) -> bool:
 
 
 def _open(transport: Transport, pod: Manifest) -> bool:
-    """Remove Phalanx' gate. Return whether it was removed. A pod that has changed meanwhile is in the next list."""
+    """Release one pod: remove Phalanx's gate, and pin it to its node if it has a plan. Return whether it was released.
+
+    False if the pod has changed meanwhile or is gone. If it still exists, the next list contains it.
+    """
     body = release_patch(
         msgspec.convert(pod, Pod), _node_of(transport, pod), domain=None, now=rfc3339(SYSTEM_CLOCK.wall())
     )
@@ -255,7 +262,7 @@ def _open(transport: Transport, pod: Manifest) -> bool:
 
 
 def _node_of(transport: Transport, pod: Manifest) -> Node | None:
-    """The node that is nominated for the pod. None if it has no nomination, or if the node is gone."""
+    """Return the node for which the pod is nominated; None if it has no nomination, or if the node is gone."""
     name = (pod.get("status") or {}).get("nominatedNodeName")
     if not name:
         return None
@@ -268,7 +275,10 @@ def _node_of(transport: Transport, pod: Manifest) -> Node | None:
 
 
 def _delete_mirrors(transport: Transport) -> int:
-    """Delete the Gang objects that the controller created (mirrors). Users' own Gang objects stay."""
+    """Delete the mirrors, which are Gang objects that the controller created. Return how many existed.
+
+    Gang objects of users stay.
+    """
     try:
         gangs = list(_listed(transport, f"/apis/{API_VERSION}/gangs"))
     except ApiException as error:
@@ -281,7 +291,10 @@ def _delete_mirrors(transport: Transport) -> int:
 
 
 def _definitions(transport: Transport) -> list[Manifest]:
-    """The installed definitions of Phalanx. A definition that another system has replaced lacks the label."""
+    """Return the CRDs in the cluster that Phalanx has installed, by their label.
+
+    A CRD of another system with the same name lacks the label, so it is left out.
+    """
     names = {each["metadata"]["name"] for each in installing.custom_resource_definitions()}
     selector = ",".join(f"{key}={value}" for key, value in installing.OURS.items())
     items = transport.request("GET", _DEFINITIONS, query={"labelSelector": selector})["items"]
@@ -295,7 +308,7 @@ def _count(transport: Transport, definition: Manifest) -> int:
 
 
 def _listed(transport: Transport, path: str, fields: str | None = None) -> Iterator[Manifest]:
-    """All objects at a path, page by page."""
+    """Yield all objects at an API path, which are read page by page. `fields`: a field selector; None: all."""
     after: str | None = None
     while True:
         page = transport.request("GET", path, query={"limit": PAGE, "continue": after, "fieldSelector": fields})

@@ -85,7 +85,7 @@ def webhook(
     no_placeholders: bool,
     kubeconfig: str | None,
 ) -> None:
-    """Serve admission, dry runs and the live picture over HTTPS until stopped."""
+    """Run the webhook: it serves admission, dry runs and the live page over HTTPS until stopped."""
     from kubernetes.config import ConfigException  # noqa: PLC0415 -- the client takes long to import
 
     from cluster.api.connecting import connect  # noqa: PLC0415 -- as above

@@ -1,4 +1,4 @@
-"""Requests to the webhook as the command's user: the trusted authority, the token and the forwarded port."""
+"""Requests of commands to the webhook, with the token of the user, or of a service account."""
 
 import base64
 import ssl
@@ -26,10 +26,10 @@ Token = Callable[[], str]
 
 
 def webhook_at(server: str, authority: str, at_once: int = 1) -> urllib3.HTTPSConnectionPool:
-    """Return connections to the webhook.
+    """Return a pool of connections to the webhook.
 
-    :param server: the URL at which the webhook is reached.
-    :param authority: the certificates that verify it (PEM).
+    :param server: the URL at which the webhook is reached, such as a forwarded local port.
+    :param authority: the CA certificates (PEM) that verify the webhook's certificate.
     :param at_once: the most concurrent requests.
     """
     name = f"{DEFAULT_PLACE.service}.{DEFAULT_PLACE.namespace}.svc"
@@ -47,7 +47,10 @@ def webhook_at(server: str, authority: str, at_once: int = 1) -> urllib3.HTTPSCo
 
 
 def authority_in(transport: Transport) -> str:
-    """Return the caBundle of Phalanx' webhook configurations (PEM)."""
+    """Return the CA certificates (PEM) by which API servers trust the webhook, from its webhook configuration.
+
+    :raises click.ClickException: the configuration has no caBundle yet.
+    """
     kind, name = CONFIGURATIONS[-1]
     found = transport.request("GET", f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{name}")
     bundles = [each["clientConfig"].get("caBundle", "") for each in found["webhooks"]]
@@ -58,7 +61,10 @@ def authority_in(transport: Transport) -> str:
 
 
 def account_token(transport: Transport, account: str) -> Token:
-    """Return a function for tokens of a service account. It requests a new token before the old one expires."""
+    """Return a function that returns a valid token of a service account, renewed before it expires.
+
+    :param account: `NAMESPACE/NAME` of the service account.
+    """
     namespace, _, name = account.partition("/")
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
     spec = {"expirationSeconds": TOKEN_SECONDS}
@@ -76,11 +82,11 @@ def account_token(transport: Transport, account: str) -> Token:
 
 
 def webhook_answer(path: str, kubeconfig: str | None, account: str | None = None, server: str | None = None) -> bytes:
-    """Return the webhook's answer to a GET request of the command's user.
+    """Send a GET request to the webhook and return the body of its answer.
 
     :param account: `NAMESPACE/NAME` of the service account whose token is sent. None: the kubeconfig's token.
-    :param server: the URL at which the webhook is reached. None: kubectl forwards a port meanwhile.
-    :raises click.ClickException: there is no token, the webhook is not reached, or it refuses. The text says why.
+    :param server: the URL at which the webhook is reached. None: kubectl forwards a port for the request.
+    :raises click.ClickException: there is no token, or the webhook cannot be reached or refuses the request.
     """
     try:
         transport = connect(kubeconfig)

@@ -42,10 +42,10 @@ Examples:
 @WATCH
 @KUBECONFIG
 def why(gang: str, *, watch: bool, kubeconfig: str | None) -> None:
-    """Explain a gang of the live cluster: how it stands, who is missing, what is in its way and what would help.
+    """Explain the state of a gang: its phase, missing members, why it waits, and which changes would help.
 
-    A gang that waits for room is told its place in line. The gang goes by the name of its Gang object or of what asked
-    for it. Exit status 1: there is no such gang.
+    For a gang that waits for capacity, the command also prints its position in the planning order. Name the gang by its
+    Gang object or by the workload that asked for it. Exit status 1: the gang does not exist.
     """
     namespace, name = split(gang)
     reader = Reader(asked(kubeconfig))
@@ -64,12 +64,15 @@ def why(gang: str, *, watch: bool, kubeconfig: str | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads the facts about a gang, in a few requests."""
+    """Reads all facts about one gang from the API server, in a few requests."""
 
     transport: Transport
 
     def story(self, namespace: str, name: str) -> GangFacts:
-        """All facts about the gang. Raises `click.ClickException` if there is no such gang."""
+        """Return all facts about a gang: its Gang object, its pods, its events, the leader and its place in line.
+
+        :raises click.ClickException: there is no such gang.
+        """
         manifest = self.gang(namespace, name)
         pods = self.members(manifest)
         return GangFacts(
@@ -81,9 +84,9 @@ class Reader:
         )
 
     def gang(self, namespace: str, name: str) -> Manifest:
-        """The Gang object with this name, or one whose owner or mirrored gang has this name.
+        """Return the Gang object with this name, else one whose owner or mirrored gang has this name.
 
-        :raises click.ClickException: there is no such Gang object.
+        :raises click.ClickException: there is no such Gang object. The message lists the other gangs.
         """
         try:
             manifests = self._get(f"/apis/{API_VERSION}/namespaces/{namespace}/gangs")["items"]
@@ -99,7 +102,10 @@ class Reader:
         return gang
 
     def _left(self) -> str:
-        """A hint that names the systems to which gangs are ceded. "" if there are none, or if reading is forbidden."""
+        """Return a hint for a message that names the systems to which gangs are ceded.
+
+        "" if there are none, or if the user may not read the evidence.
+        """
         try:
             lists = [self._get(f"/apis/{ADMISSION}/v1/{kind.plural}")["items"] for kind in EVIDENCE_KINDS]
         except ForbiddenException:
@@ -115,7 +121,7 @@ class Reader:
         return f"; gangs are left to {' and '.join(others)}" if others else ""
 
     def members(self, manifest: Manifest) -> list[Pod]:
-        """The gang's pods."""
+        """Return the pods of the gang that this Gang object shows."""
         keys = member_keys(manifest)
         pods = (pod for namespace in sorted({key.namespace for key in keys}) for pod in self._pods(namespace))
         return [pod for pod in pods if (claim := dialect_of(pod)) is not None and claim[1] in keys]
@@ -125,7 +131,7 @@ class Reader:
             yield msgspec.convert(each, type=Pod)
 
     def _place(self, manifest: Manifest) -> PlaceInLine | None:
-        """The gang's place in line. None if the caller may not list all gangs and their pods."""
+        """Return the gang's position among the waiting gangs; None if the user may not list all gangs and pods."""
         try:
             gangs = list(listed(self.transport, f"/apis/{API_VERSION}/gangs"))
             unbound = [
@@ -137,7 +143,7 @@ class Reader:
         return place_of(manifest, gangs, unbound)
 
     def _leader(self) -> Manifest | None:
-        """The spec of the controllers' lease. None if there is no lease, empty if the caller may not read it."""
+        """Return the spec of the controllers' Lease; None if there is no Lease; empty if the user may not read it."""
         path = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases/{CONTROLLER_LEASE}"
         try:
             spec: Manifest = self._get(path)["spec"]
@@ -148,12 +154,12 @@ class Reader:
         return spec
 
     def _get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
-        """The answer of the API server, with line breaks and control characters escaped for the terminal."""
+        """Send a GET request. Return the answer with line breaks and control characters escaped for the terminal."""
         return one_line_each(self.transport.request("GET", path, query=query, timeout=TIMEOUT))
 
 
 def _asked_by(manifest: Manifest) -> set[str]:
-    """The names of the Gang object's owners and of the gang that it mirrors."""
+    """Return the names of the Gang object's owners, and of the gang that it mirrors if it is a mirror."""
     key = mirrored_key(manifest)
     owners = {owner["name"] for owner in manifest["metadata"].get("ownerReferences", ())}
     return owners | ({key.name} if key else set())

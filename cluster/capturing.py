@@ -1,4 +1,4 @@
-"""Builds a `Snapshot` from nodes and pods, at once or incrementally, change by change."""
+"""Builds a `Snapshot` from nodes and pods: all of them at once (`snapshot_of`), or change by change (`Capture`)."""
 
 import contextlib
 from collections import defaultdict
@@ -23,26 +23,30 @@ from kube.quantities import amount
 from kube.requests import PODS, pod_requests
 
 DEFAULT_MAX_PODS = 110
-"""The kubelet's default, for nodes that do not say how many pods they take."""
+"""The kubelet's default limit of pods, for nodes whose status has no limit."""
 
 _MIRROR = "kubernetes.io/config.mirror"
 
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
 
 Protected = Callable[[Pod], str]
 """Function that returns why a pod may never be a victim; "" if it may."""
 
 
 def unprotected(_pod: Pod) -> str:
-    """Protect no further pods. DaemonSet and mirror pods are always protected."""
+    """Return "", as the `Protected` of a cluster in which only DaemonSet and mirror pods may never be victims."""
     return ""
 
 
 class Capture:
-    """The incrementally updated state of a cluster. The owner reports each change, and takes a `Snapshot` on demand.
+    """The nodes and pods of a cluster, updated change by change, from which a `Snapshot` is built on demand.
 
-    Only nodes whose tenants changed are rebuilt. A capture must not be used by several threads at once.
-    `trusting`: see `tenant_of`. `now`: the initial time; None: every terminating pod counts as gone, at any time.
+    Only nodes whose pods have changed are rebuilt. Use an object from one thread at a time.
+
+    :param gate: the scheduling gate of pods that are not released yet.
+    :param protected: returns why a pod may never be a victim.
+    :param trusting: see `tenant_of`.
+    :param now: the initial time, which decides how terminating pods count. None: they count as gone at any time.
     """
 
     def __init__(
@@ -55,7 +59,7 @@ class Capture:
     ) -> None:
         self._now = now
         self._departing: dict[str, datetime] = {}
-        """By `namespace/name` of terminating pods: the time at which `departure` changes."""
+        """By name (`namespace/name`) of a terminating pod: the time at which it begins to count differently."""
         self._gate = gate
         self._trusting = trusting
         self._protected = protected
@@ -71,7 +75,7 @@ class Capture:
         self._last: Snapshot | None = None
 
     def protect(self, protected: Protected) -> bool:
-        """Use another protection from now on. Return whether it differs from the current one."""
+        """Use another function that says which pods may never be victims. Return whether it differs from the last."""
         if protected == self._protected:
             return False
         self._protected = protected
@@ -81,7 +85,10 @@ class Capture:
         return True
 
     def put_node(self, node: Node) -> None:
-        """Add or replace a node. Raises ValueError if its allocatable cannot be parsed."""
+        """Add or replace a node.
+
+        :raises ValueError: its allocatable amounts cannot be parsed. The node is then not changed.
+        """
         name = node.metadata.name
         allocatable = {each: amount(each, value) for each, value in node.status.allocatable.items()}
         allocatable.setdefault(PODS, DEFAULT_MAX_PODS)
@@ -98,7 +105,10 @@ class Capture:
             self._reordered = True
 
     def put_pod(self, pod: Pod) -> None:
-        """Add or replace a pod. Raises ValueError if its requests cannot be parsed; the pod then holds no capacity."""
+        """Add or replace a pod.
+
+        :raises ValueError: its requests cannot be parsed. The pod then takes no capacity.
+        """
         key = pod.key
         self.drop_pod(key)
         self._pods[key] = pod
@@ -119,22 +129,22 @@ class Capture:
         if (node := self._node_of.pop(key, None)) is not None:
             tenants = self._tenants[node]
             del tenants[key]
-            if not tenants:  # pods may name nodes that never were
+            if not tenants:  # pods may name any number of nodes that do not exist
                 del self._tenants[node]
             self._change(node)
 
     def _change(self, node: str) -> None:
-        """Mark a node for a rebuild, because its pods have changed. An unknown node is built when it is added."""
+        """Mark a node to be rebuilt for the next snapshot, because its pods have changed."""
         if node in self._nodes:
             self._stale.add(node)
 
     @property
     def next_departure(self) -> datetime | None:
-        """The next time at which a terminating pod counts differently without a change of an object; None for never."""
+        """The next time at which a terminating pod begins to count differently (`cluster.departure`); None if never."""
         return min(self._departing.values(), default=None)
 
     def advance(self, now: datetime) -> bool:
-        """Set the time. Return whether a terminating pod counts differently now."""
+        """Set the present time. Return whether a terminating pod counts differently than before."""
         self._now = now
         changed = [key for key, time in self._departing.items() if time <= now]
         for key in changed:
@@ -142,7 +152,7 @@ class Capture:
         return bool(changed)
 
     def set_priority_classes(self, classes: Iterable[PriorityClass]) -> None:
-        """Set all priority classes. Pods whose priority was resolved at admission are not affected."""
+        """Replace all priority classes. Only pods without `spec.priority`, such as pods from files, depend on them."""
         known = {each.metadata.name: each for each in classes}
         if known == self._classes:
             return
@@ -161,7 +171,10 @@ class Capture:
         device_classes: Iterable[DeviceClass] = (),
         version: str = "",
     ) -> Snapshot:
-        """Return the current snapshot. It reuses everything that has not changed since the last snapshot."""
+        """Return a snapshot of the present nodes and pods, with these other objects.
+
+        It shares everything that has not changed with the last snapshot.
+        """
         changed = [self._state(name) for name in self._stale & self._nodes.keys()]
         self._states |= {state.name: state for state in changed}
         self._stale.clear()
@@ -189,8 +202,9 @@ class Capture:
 
 
 def _resources_of(classes: Iterable[DeviceClass]) -> dict[str, str]:
-    """By extended resource, the DeviceClass that provides it. Of several, the scheduler takes the youngest class, then
-    the first by name (KEP 5004).
+    """Return, by extended resource, the name of the DeviceClass that provides it.
+
+    Of several, the scheduler uses the youngest class, then the first by name (KEP 5004).
     """
     ordered = sorted(classes, key=lambda each: each.metadata.name, reverse=True)
     ordered.sort(key=lambda each: each.metadata.creation_timestamp or "")
@@ -222,8 +236,9 @@ def snapshot_of(
     trusting: bool = False,
     now: datetime | None = None,
 ) -> Snapshot:
-    """Return a snapshot of these objects. Raises ValueError for a quantity that cannot be parsed, naming object and
-    text. `trusting`, `now`: see `Capture`.
+    """Return a snapshot of these objects. See `Capture` for the other parameters.
+
+    :raises ValueError: a quantity cannot be parsed. The message names the object and the text.
     """
     capture = Capture(gate=gate, protected=protected, trusting=trusting, now=now)
     capture.set_priority_classes(priority_classes)
@@ -242,9 +257,9 @@ def snapshot_of(
     )
 
 
-def _named(what: str, put: Callable[[Thing], None], thing: Thing) -> None:
+def _named(what: str, put: Callable[[Item], None], item: Item) -> None:
     try:
-        put(thing)
+        put(item)
     except ValueError as error:
         raise ValueError(f"{what}: {error}") from None
 
@@ -257,16 +272,16 @@ def tenant_of(
     protected: Protected = unprotected,
     trusting: bool = False,
 ) -> Tenant | None:
-    """Return the capacity that the pod holds on a node; None if it holds none.
+    """Return the capacity that the pod takes or reserves on a node; None if it takes none.
 
-    A bound pod that has not finished holds its requests, also while it terminates. A released pod that is not bound yet
-    holds them on its planned node, even if the stock scheduler has cleared its nomination. A
-    nominated pod, gated or waiting for the stock scheduler, holds them as a reservation. A placeholder holds a
-    reservation for its expected pod.
+    A bound pod takes its requests until it has finished, also while it terminates. A released pod that is not bound yet
+    takes them on its planned node, even if the stock scheduler has cleared its nomination. A nominated pod that is not
+    released reserves them. A placeholder reserves the requests of its expected pod.
 
-    `trusting`: the annotation that names the planned node is enough proof of a release, as in files. In a cluster, any
-    user can write the annotation, so a pod without a nomination must have the other marks of a release, too. Raises
-    ValueError if the requests cannot be parsed.
+    :param trusting: whether the annotation that names the planned node proves a release, as in files. In a cluster any
+        user can write the annotation. So a pod without a nomination must also have a release time and a node selector
+        or affinity.
+    :raises ValueError: the requests cannot be parsed.
     """
     if pod.finished:
         return None
@@ -289,20 +304,23 @@ def tenant_of(
 
 
 def _shows_release(pod: Pod) -> bool:
-    """Whether the pod has the annotation and the pin of a release. The pin cannot be added to a pod without a gate."""
+    """Whether the pod has the annotation of a release, and a node selector or required affinity, as a pin would be.
+
+    A user cannot forge the latter later, because it cannot be added to a pod without a gate.
+    """
     return keys.RELEASED in pod.metadata.annotations and chooses(pod)
 
 
 def _may_come(pod: Pod, node: Node) -> bool:
-    """Whether the pod is bound or nominated to its node, or its node selector and affinity allow the node.
+    """Whether the pod really takes capacity on this node: it is bound or nominated there, or its own rules allow it.
 
-    An annotation alone holds no capacity on a node that the pod itself excludes.
+    So an annotation alone takes no capacity on a node that the pod's node selector or affinity excludes.
     """
     return bool(pod.spec.node_name or pod.status.nominated_node_name) or wants_node(pod, node)
 
 
 def _protection(pod: Pod) -> str:
-    """Return why the cluster itself would recreate the pod on the same node; "" if it would not."""
+    """Return why an eviction of the pod is useless, because it would be recreated on the same node; "" if it is not."""
     if _MIRROR in pod.metadata.annotations:
         return "mirror pod"
     for owner in pod.metadata.owner_references:
@@ -315,5 +333,5 @@ def _protection(pod: Pod) -> str:
 
 @lru_cache(maxsize=4096)
 def _shared(items: tuple[tuple[str, int], ...]) -> Amounts:
-    """Return one shared mapping for all pods with equal requests."""
+    """Return the requests as a mapping, which all pods with equal requests share to save memory."""
     return dict(items)

@@ -1,4 +1,4 @@
-"""RuntimeClasses and DeviceClasses: their types, the changes that they make to pods, and the resources they provide."""
+"""The types of RuntimeClasses and DeviceClasses, and how a RuntimeClass changes pods at their admission."""
 
 from collections.abc import Mapping
 
@@ -9,7 +9,7 @@ from kube.objects import ObjectMeta, Pod, Struct, Toleration
 IMPLICIT_RESOURCE = "deviceclass.resource.kubernetes.io/"
 """Prefix of the extended resource that each DeviceClass provides under its own name (KEP 5004)."""
 DEVICE_CLASSES = tuple(f"/apis/resource.k8s.io/{version}/deviceclasses" for version in ("v1", "v1beta2"))
-"""Paths at which DeviceClasses are listed, the best version first. An API server before 1.34 serves no v1."""
+"""The API paths of DeviceClasses, the newest version first. An API server before 1.34 does not serve v1."""
 
 
 class Overhead(Struct, frozen=True):
@@ -34,7 +34,7 @@ class RuntimeClass(Struct, frozen=True):
 
 
 class DeviceClassSpec(Struct, frozen=True):
-    """resource.k8s.io/v1 DeviceClassSpec. `extended_resource_name`: "" if the class provides none."""
+    """resource.k8s.io/v1 DeviceClassSpec, the used fields. `extended_resource_name`: "" if the class has none."""
 
     extended_resource_name: str = ""
 
@@ -47,8 +47,10 @@ class DeviceClass(Struct, frozen=True):
 
 
 def with_runtime_class(pod: Pod, classes: Mapping[str, RuntimeClass]) -> Pod:
-    """Return the pod with its RuntimeClass' overhead, node selector and tolerations, as the RuntimeClass admission
-    plugin sets them. A pod that names no known class, or has an overhead, is returned unchanged.
+    """Return the pod with the overhead, node selector and tolerations of its RuntimeClass.
+
+    The API server's RuntimeClass admission plugin changes pods in the same way, but pods from files lack these parts. A
+    pod that names no known class, or has an overhead already, is returned unchanged.
     """
     spec = pod.spec
     found = classes.get(spec.runtime_class_name) if spec.runtime_class_name and not spec.overhead else None

@@ -1,4 +1,4 @@
-"""When a terminating pod counts as gone: the rule of the contract, section 4.
+"""Decides how a terminating pod counts: as gone, so that its capacity is free, or as running (contract, section 4).
 
 A terminating pod's `deletionTimestamp` is the end of its grace period (apimachinery, ObjectMeta). Until a finalizer is
 removed, or while its node does not answer, the pod outlives that time.
@@ -17,10 +17,10 @@ OVERDUE = timedelta(seconds=30)
 
 
 class Departure(Enum):
-    """How a terminating pod counts."""
+    """How a terminating pod counts, by the end of its grace period."""
 
     SOON = "soon"
-    """Its capacity counts as free."""
+    """Its grace period ends within `SOON` or has just ended: it counts as gone, so its capacity is free."""
     LATER = "later"
     """Its grace period ends in more than `SOON`: it counts as running."""
     OVERDUE = "overdue"
@@ -28,7 +28,7 @@ class Departure(Enum):
 
 
 def departure_of(pod: Pod, now: datetime) -> Departure | None:
-    """Return how the pod counts at `now`; None if it does not terminate."""
+    """Return how a terminating pod counts at the time `now`; None if the pod does not terminate."""
     if not pod.terminating:
         return None
     end = grace_end(pod)
@@ -40,7 +40,7 @@ def departure_of(pod: Pod, now: datetime) -> Departure | None:
 
 
 def next_change(pod: Pod, now: datetime) -> datetime | None:
-    """Return when the pod's departure changes next though the pod does not; None if it does not change any more."""
+    """Return when the pod's departure changes next without a change of the pod; None if it will not change."""
     end = grace_end(pod)
     if end is None:
         return None

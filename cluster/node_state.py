@@ -1,4 +1,4 @@
-"""A node at one instant: its capacity, and the pods that hold it.
+"""A node at one instant: its capacity, and the pods that use or reserve it.
 
 Amounts are integers per resource name in its base unit: cpu in millicores, memory and ephemeral-storage in bytes,
 everything else in pieces; "pods" counts pods.
@@ -19,11 +19,11 @@ Amounts = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """A pod that holds capacity on a node: bound or released to it, or only nominated to it (`reserved`).
+    """A pod that takes capacity on a node. It is bound or released to the node, or only nominated to it (`reserved`).
 
-    `requests` as the stock scheduler counts them (containers, init containers, sidecars, overhead, pod level) and
-    one "pods". `protected`: why it may never be a victim ("" = it may): DaemonSet, mirror pod, a dialect's label.
-    `departure`: how a terminating pod counts; None: no clock decided it, so the pod counts as gone.
+    `requests`: by resource, as the stock scheduler counts them (containers, init containers, sidecars, overhead, pod
+    level), with 1 for "pods". `protected`: why the pod may never be a victim, such as being of a DaemonSet; "" if it
+    may. `departure`: how a terminating pod counts. None for any other pod; a terminating pod with None counts as gone.
     """
 
     pod: Pod
@@ -36,20 +36,20 @@ class Tenant:
 
     @property
     def terminating(self) -> bool:
-        """Whether the pod terminates and counts as gone: its capacity is free soon."""
+        """Whether the pod terminates and counts as gone, because its capacity will be free soon."""
         return self.pod.terminating and self.departure in (None, Departure.SOON)
 
     @property
     def overdue(self) -> bool:
-        """Whether the pod terminates for too long after its grace period, and counts as running."""
+        """Whether the pod still terminates long after the end of its grace period. Such a pod counts as running."""
         return self.departure is Departure.OVERDUE
 
 
 @dataclass(frozen=True)
 class NodeState:
-    """A node with all its pods. `allocatable` holds every resource that the node offers, "pods" included.
+    """A node with all its pods at one instant. `allocatable`: every resource that the node offers, "pods" included.
 
-    Derived values are cached for all snapshots: a later snapshot shares the state of a node that has not changed.
+    Derived values are computed once and stay valid for later snapshots, which share the object of an unchanged node.
     """
 
     node: Node
@@ -63,18 +63,18 @@ class NodeState:
 
     @cached_property
     def open(self) -> bool:
-        """Whether a pod without node rules may run there: the node is ready, and neither cordoned nor tainted."""
+        """Whether the node is ready and neither cordoned nor tainted, so that a pod without node rules may use it."""
         return self.node.ready and not self.node.spec.unschedulable and not self.node.spec.taints
 
     @cached_property
     def marks(self) -> frozenset[str]:
-        """The `namespace/name`s and uids of the pods there."""
+        """The names (`namespace/name`) and UIDs of the node's pods, to check quickly whether given pods are there."""
         keys = {tenant.pod.key for tenant in self.tenants}
         return frozenset(keys | {tenant.pod.metadata.uid for tenant in self.tenants} - {""})
 
     @cached_property
     def by_namespace(self) -> Mapping[str, Sequence[Tenant]]:
-        """The pods there, by their namespaces."""
+        """The node's pods by namespace."""
         found: dict[str, list[Tenant]] = {}
         for each in self.tenants:
             found.setdefault(each.pod.metadata.namespace, []).append(each)
@@ -82,39 +82,42 @@ class NodeState:
 
     @cached_property
     def expecting(self) -> bool:
-        """Whether a pod holds capacity there that is not bound yet."""
+        """Whether a pod that is not bound yet takes or reserves capacity on the node."""
         return any(not tenant.pod.bound for tenant in self.tenants)
 
     @cached_property
     def reserving(self) -> bool:
-        """Whether the node has reservations."""
+        """Whether capacity of the node is reserved for a pod."""
         return any(tenant.reserved for tenant in self.tenants)
 
     @cached_property
     def held_for_later(self) -> tuple[Tenant, ...]:
-        """The reservations there for expected pods, which do not exist yet."""
+        """The reservations on the node for expected pods, which do not exist yet."""
         return tuple(tenant for tenant in self.tenants if tenant.reserved and holds_for_later(tenant.pod))
 
     @cached_property
     def keeping_off(self) -> tuple[Tenant, ...]:
-        """The pods there that have pod anti-affinity, which may exclude other pods."""
+        """The node's pods that have pod anti-affinity, which may exclude other pods."""
         return tuple(tenant for tenant in self.tenants if _keeps_others_off(tenant.pod))
 
     @cached_property
     def awaited(self) -> tuple[Tenant, ...]:
-        """The pods with pod affinity that hold capacity there and are not bound yet."""
+        """The pods with pod affinity that take or reserve capacity on the node and are not bound yet."""
         return tuple(tenant for tenant in self.tenants if not tenant.pod.bound and _wants_others(tenant.pod))
 
     @cached_property
     def evictable(self) -> tuple[Tenant, ...]:
-        """The pods there that may be evicted for a pod of higher priority."""
+        """The node's pods that may be evicted for a pod of higher priority."""
         return tuple(
             tenant for tenant in self.tenants if not (tenant.protected or tenant.reserved or tenant.pod.terminating)
         )
 
     @cached_property
     def evictable_columns(self) -> tuple[tuple[Any, ...], ...]:
-        """The `namespace/name`s, namespaces, requests, priorities and start times (seconds) of `evictable`."""
+        """The pods of `evictable` as five parallel tuples.
+
+        They are names (`namespace/name`), namespaces, requests, priorities, and start times in seconds since the epoch.
+        """
         pods = [tenant.pod for tenant in self.evictable]
         return (
             tuple([pod.key for pod in pods]),
@@ -126,26 +129,29 @@ class NodeState:
 
     @cached_property
     def departing(self) -> tuple[Tenant, ...]:
-        """The terminating pods there, whether they count as gone or not."""
+        """The node's terminating pods, whether they count as gone or not."""
         return tuple([tenant for tenant in self.tenants if tenant.pod.terminating])
 
     @cached_property
     def running_keys(self) -> tuple[str, ...]:
-        """The `namespace/name`s of the pods there that are neither terminating nor only reservations."""
+        """The names (`namespace/name`) of the node's pods that are neither terminating nor only reservations."""
         return tuple([each.pod.key for each in self.tenants if not (each.reserved or each.pod.terminating)])
 
     @cached_property
     def lowest_evictable(self) -> int | None:
-        """The lowest priority of the evictable pods; None if there are none."""
+        """The lowest priority of the node's evictable pods; None if there are none."""
         return min((tenant.priority for tenant in self.evictable), default=None)
 
     @cached_property
     def room(self) -> tuple[Amounts, Amounts]:
-        """The capacity that is free beside all pods there, and the part of it that terminating pods still use."""
+        """The node's free capacity, and the part of it that terminating pods still use: two mappings by resource."""
         return self.room_beside(self.tenants)
 
     def room_beside(self, tenants: Iterable[Tenant]) -> tuple[Amounts, Amounts]:
-        """Return the capacity that is free beside these pods, and the part of it that terminating pods still use."""
+        """Return the capacity that is free if only these pods are on the node, and the part terminating pods still use.
+
+        The capacity of pods that count as gone is in both mappings. Amounts may be negative.
+        """
         free = dict(self.allocatable)
         terminating: dict[str, int] = {}
         for tenant in tenants:
@@ -158,11 +164,13 @@ class NodeState:
 
 
 def room(state: NodeState, *, priority: int, ignoring: Collection[str] = frozenset()) -> tuple[Amounts, Amounts]:
-    """Return the capacity of a node for a pod of that priority without evictions: (free, terminating), by resource.
+    """Return the capacity that a node offers without evictions, as two mappings by resource: free and terminating.
 
-    `free` includes the capacity of terminating pods, which `terminating` holds separately, and the reservations of
-    pods of lower priority. `ignoring`: uids or `namespace/name`s of pods that do not count at all (the gang's own that
-    are being planned). `free` may be negative. Callers must not change the mappings, which are shared.
+    Reservations of pods of lower priority count as free. So does the capacity of terminating pods, which `terminating`
+    repeats. `free` may be negative. Callers must not change the mappings, which are shared.
+
+    :param priority: the priority of the pod that needs capacity.
+    :param ignoring: UIDs or names (`namespace/name`) of pods that do not count, such as members that are planned anew.
     """
     if not state.reserving and (not ignoring or state.marks.isdisjoint(ignoring)):
         return state.room
@@ -174,12 +182,12 @@ def room(state: NodeState, *, priority: int, ignoring: Collection[str] = frozens
 
 
 def named_among(pod: Pod, names: Container[str]) -> bool:
-    """Whether the pod's uid, or else its `namespace/name`, is one of `names`."""
+    """Whether the pod's UID or its name (`namespace/name`) is one of `names`."""
     return (pod.metadata.uid != "" and pod.metadata.uid in names) or pod.key in names
 
 
 def _seconds(time: str | None) -> int:
-    """Seconds since the epoch of an RFC 3339 time; 0 for an absent or malformed time: the pod counts as the oldest."""
+    """Return an RFC 3339 time in seconds since the epoch; 0 if absent or malformed, so the pod counts as oldest."""
     start = instant(time)
     return 0 if start is None else int(start.timestamp())
 

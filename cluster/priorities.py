@@ -1,14 +1,18 @@
-"""A pod's priority (admission plugin Priority; the classes system-* exist in every cluster)."""
+"""Determines a pod's priority as the API server does (admission plugin Priority)."""
 
 from collections.abc import Mapping
 
 from kube.objects import Pod, PriorityClass
 
+# These classes exist in every cluster, even if no object was read.
 SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
 def priority_of(pod: Pod, classes: Mapping[str, PriorityClass]) -> int:
-    """`spec.priority`, else the value of its class, else of the global default class, else 0."""
+    """Return the pod's priority: `spec.priority`, else the value of its class, else of the global default class.
+
+    0 if there is none of them, or if the class does not exist.
+    """
     if pod.spec.priority is not None:
         return pod.spec.priority
     name = pod.spec.priority_class_name

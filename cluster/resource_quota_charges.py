@@ -21,14 +21,20 @@ _BARE = ("cpu", "memory", "ephemeral-storage")
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """The number of pods that a quota counts, and their charges by the quota's resource names, in base units."""
+    """The charge of pods to a quota. `pods`: how many of them the quota counts.
+
+    `amounts`: by the quota's own name of a resource, such as "requests.cpu", the charged amount in base units.
+    """
 
     pods: int
     amounts: Counter[str]
 
 
 def charge(quota: ResourceQuota, pods: Iterable[Pod]) -> Charge:
-    """Return the charge to a quota for the pods in its scopes. Raises ValueError for an unparsable quantity."""
+    """Return what the API server charges to a quota for these pods. Pods outside the quota's scopes are not charged.
+
+    :raises ValueError: a quantity of a pod cannot be parsed.
+    """
     counted = [pod for pod in pods if all(_in_scope(pod, each) for each in quota.spec.all_scopes)]
     total: Counter[str] = Counter()
     for alike in (list(each) for _, each in groupby(counted, _charged_by)):
@@ -41,7 +47,10 @@ def charge(quota: ResourceQuota, pods: Iterable[Pod]) -> Charge:
 
 
 def resource_of(name: str) -> str:
-    """Return the resource that an entry of a quota limits; "" for an entry that does not count pods."""
+    """Return the resource that an entry of a quota limits, such as "cpu" for "requests.cpu".
+
+    "" for an entry that is not about pods, such as "services".
+    """
     if name in _COUNTS_PODS:
         return PODS
     if name in _BARE:
@@ -51,13 +60,13 @@ def resource_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class HeldPods:
-    """The expected pods of one namespace for which capacity is reserved, and the namespace's quotas.
+    """The expected pods of one namespace for which capacity is reserved, and the namespace's ResourceQuotas.
 
-    The total charge is computed once for all callers: a namespace may have as many gangs as expected pods.
+    The total charge of these pods is computed once, because a namespace may have many gangs that ask for it.
     """
 
     pods: Mapping[str, Sequence[Pod]]
-    """By `namespace/name`."""
+    """The expected pods by name (`namespace/name`)."""
     quotas: Sequence[ResourceQuota]
 
     @cached_property
@@ -66,7 +75,10 @@ class HeldPods:
         return tuple(charge(quota, held).amounts for quota in self.quotas)
 
     def charged_beside(self, own: Iterable[str]) -> list[Counter[str]]:
-        """Return the charge of all expected pods to each quota, without the pods in `own` (`namespace/name`)."""
+        """Return the charge to each quota, in the order of `quotas`, of all expected pods except the caller's own.
+
+        :param own: the names (`namespace/name`) of the pods that are left out.
+        """
         left_out = [pod for key in own for pod in self.pods.get(key, ())]
         beside = [Counter(each) for each in self._charged]
         for quota, charged in zip(self.quotas, beside, strict=True) if left_out else ():
@@ -75,7 +87,7 @@ class HeldPods:
 
 
 def _charged_by(pod: Pod) -> tuple[object, ...]:
-    """Return all fields that decide a pod's charge. Thousands of pods of one template are then charged in one step."""
+    """Return the fields that decide a pod's charge. Consecutive pods with equal fields are charged in one step."""
     spec, status = pod.spec, pod.status
     asked = spec.containers, spec.init_containers, spec.overhead, spec.resources
     return (
@@ -88,20 +100,20 @@ def _charged_by(pod: Pod) -> tuple[object, ...]:
 
 
 def _limits(pod: Pod) -> Mapping[str, int]:
-    """Return the limits of a pod. A placeholder never runs, so for it the limits of its expected pod are returned."""
+    """Return the limits of a pod by resource; for a placeholder, the limits of its expected pod."""
     return held_limits(pod) or pod_limits(pod)
 
 
 def _in_scope(pod: Pod, scope: QuotaScope) -> bool:
-    """Whether a quota of this scope counts the pod. A quota with an unknown scope is assumed to count no pods."""
+    """Whether a quota with this scope counts the pod. For an unknown scope it is assumed to count no pod."""
     if scope.scope_name == "PriorityClass":
         name = pod.spec.priority_class_name
         named = {"In": name in scope.values, "NotIn": name not in scope.values, "DoesNotExist": not name}
         return named.get(scope.operator, bool(name))
-    sized = _says_what_it_takes(pod)
+    sized = _has_requests_or_limits(pod)
     return {"BestEffort": not sized, "NotBestEffort": sized, "NotTerminating": True}.get(scope.scope_name, False)
 
 
-def _says_what_it_takes(pod: Pod) -> bool:
+def _has_requests_or_limits(pod: Pod) -> bool:
     containers = (*pod.spec.containers, *pod.spec.init_containers)
     return any({"cpu", "memory"} & (each.resources.requests.keys() | each.resources.limits) for each in containers)

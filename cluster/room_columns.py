@@ -1,4 +1,4 @@
-"""The free capacity of all nodes by resource. A snapshot reuses the columns of the snapshot before it."""
+"""The free capacity of all nodes as one column for each resource. Later snapshots reuse the columns of earlier ones."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -7,19 +7,25 @@ from cluster.node_blocks import NODES, NodeBlock
 from cluster.node_state import Amounts, NodeState, room
 
 _RESOURCES = 16
-"""Number of resources whose columns are cached. The number is bounded because gangs may request any resource name."""
+"""The most resources whose columns are cached. There is a bound because gangs may request any resource name."""
 
 
 class RoomColumn(NamedTuple):
-    """One resource on each node: the `free` amount, and the part of it that `terminating` pods still use."""
+    """Amounts of one resource by the position of the node, in its base unit.
+
+    `free`: the free amount on each node. `terminating`: the part of it that terminating pods still use.
+    """
 
     free: list[int]
     terminating: list[int]
 
 
 class RoomColumns:
-    """The columns of one snapshot, computed on demand. `known`: the columns of an earlier snapshot, which are not
-    modified. `changed`: positions of the nodes that have changed since.
+    """The free capacity of one snapshot as columns, which are computed on demand.
+
+    :param known: the columns of an earlier snapshot of the same nodes, from which columns are updated. They are not
+        modified.
+    :param changed: positions of the nodes that have changed since that snapshot.
     """
 
     def __init__(
@@ -32,7 +38,11 @@ class RoomColumns:
         self._columns: dict[str, RoomColumn] = {}
 
     def after(self, states: Sequence[NodeState], changed: Iterable[int]) -> "RoomColumns":
-        """Return the columns of the next snapshot of the same nodes. `changed`: positions of the changed nodes."""
+        """Return the columns of the next snapshot, which has the same nodes. They are updated from these on demand.
+
+        :param states: the nodes of the next snapshot.
+        :param changed: the positions of the nodes that have changed.
+        """
         if self._columns:
             return RoomColumns(states, self._columns, frozenset(changed))
         return RoomColumns(states, self._earlier, self._changed.union(changed))
@@ -40,8 +50,11 @@ class RoomColumns:
     def room(
         self, resources: Iterable[str], blocks: Sequence[NodeBlock], *, priority: int, ignoring: Collection[str]
     ) -> list[RoomColumn]:
-        """Return by resource the capacity for a pod of that priority (`cluster.node_state.room`), in new lists.
-        `blocks`: the blocks of the snapshot.
+        """Return the capacity that each node offers to a pod of this priority, one new column for each resource.
+
+        :param blocks: the blocks of the snapshot.
+        :param priority: reservations of lower priority count as free (`cluster.node_state.room`).
+        :param ignoring: UIDs or names (`namespace/name`) of pods that do not count.
         """
         names, special = tuple(resources), _special(blocks, ignoring)
         rooms = {place: room(self._states[place], priority=priority, ignoring=ignoring) for place in special}
@@ -61,7 +74,7 @@ class RoomColumns:
 
 
 def _special(blocks: Sequence[NodeBlock], ignoring: Collection[str]) -> list[int]:
-    """Return the positions of the nodes that have reservations, or pods in `ignoring`."""
+    """Return the positions of the nodes with reservations or ignored pods, whose capacity the columns do not show."""
     found = []
     for number, block in enumerate(blocks):
         beside = not block.marks.isdisjoint(ignoring)
@@ -82,7 +95,10 @@ def _all_nodes(rooms: Sequence[tuple[Amounts, Amounts]], resource: str) -> RoomC
 
 
 def _with(column: RoomColumn, resource: str, rooms: Mapping[int, tuple[Amounts, Amounts]]) -> RoomColumn:
-    """Return a copy of the column in which the amounts of some nodes are replaced by `rooms`."""
+    """Return a copy of a resource's column with other amounts for some nodes.
+
+    :param rooms: by position of the node: its free and its terminating amounts, by resource.
+    """
     found = RoomColumn(list(column.free), list(column.terminating))
     for place, (free, leaving) in rooms.items():
         found.free[place], found.terminating[place] = free.get(resource, 0), leaving.get(resource, 0)

@@ -1,6 +1,7 @@
-"""Index of the pods that name another scheduler than the stock scheduler: tried pods and waiting pods.
+"""Index of the pods that name another scheduler than the stock scheduler: which of them their scheduler has tried.
 
-The index is updated pod by pod, so that no query has to read all pods.
+A scheduler has tried a pod if it has changed the pod's PodScheduled condition (`kube.scheduling.tried`). The index is
+updated pod by pod, so that no query has to read all pods.
 """
 
 from collections import Counter
@@ -11,7 +12,7 @@ from kube.scheduling import names_another_scheduler, tried
 
 
 class SchedulerIndex:
-    """Counts pods by scheduler as they are added and removed. It must not be shared between threads."""
+    """Indexes pods by the scheduler that they name, as they are added and removed. For one thread only."""
 
     def __init__(self) -> None:
         self._uses: dict[str, _Use] = {}
@@ -44,11 +45,16 @@ class SchedulerIndex:
                 del self._uses[name]
 
     def tried(self) -> Mapping[str, str]:
-        """Return for each scheduler the last time that it tried a pod. The object stays the same until one changes."""
+        """Return, for each scheduler, the last time (RFC 3339) that it tried a pod.
+
+        The returned object stays the same until one of the times changes.
+        """
         return self._latest
 
     def waiting(self) -> Mapping[str, int]:
-        """Return for each scheduler the number of pods that it could try and has not tried."""
+        """Return, for each scheduler, how many pods it could try and has not tried. Schedulers without such pods are
+        left out.
+        """
         return {name: len(use.waiting) for name, use in self._uses.items() if use.waiting}
 
     def waiting_for(self, name: str) -> Sequence[Pod]:
@@ -62,7 +68,12 @@ class SchedulerIndex:
 
 
 class _Use:
-    """The pods of one scheduler. `tried`: the last time that it tried each pod. `others`: pods that it cannot try."""
+    """The pods that name one scheduler, by `namespace/name`.
+
+    `tried`: the last time (RFC 3339) that it tried each pod. `waiting`: the pods that it could try and has not tried.
+    `others`: the pods that it cannot try, for example because they are gated. `latest`: the last of the times; "" if
+    there is none.
+    """
 
     def __init__(self) -> None:
         self.tried: dict[str, str] = {}
@@ -106,13 +117,13 @@ class _Use:
 
 
 def waits(pod: Pod) -> bool:
-    """Whether a scheduler could try the pod now and has not."""
+    """Whether a scheduler could try the pod now and has not tried it: the pod is unbound, ungated and alive."""
     over = pod.bound or pod.finished or pod.terminating or bool(pod.spec.scheduling_gates)
     return not over and not tried(pod)
 
 
 def tried_of(pods: Iterable[Pod]) -> Mapping[str, str]:
-    """Return `SchedulerIndex.tried` for these pods: the last try of each scheduler."""
+    """Return, for each scheduler other than the stock one, the last time (RFC 3339) that it tried one of these pods."""
     index = SchedulerIndex()
     for pod in pods:
         index.put(pod)

@@ -1,4 +1,4 @@
-"""Label selectors and node selectors, with the API's own meaning.
+"""Evaluates label selectors, node selectors and node affinities as the API server and the stock scheduler do.
 
 Source of the rules: `k8s.io/apimachinery/pkg/labels` and `k8s.io/component-helpers/scheduling/corev1/nodeaffinity`.
 """
@@ -12,7 +12,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 def requirement_holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
-    """Whether one requirement (In, NotIn, Exists, DoesNotExist, Gt, Lt) holds; an unknown operator never does."""
+    """Whether the labels meet one requirement of a selector. False for an unknown operator."""
     value = labels.get(requirement.key)
     match requirement.operator:
         case "In":
@@ -30,7 +30,7 @@ def requirement_holds(requirement: Requirement, labels: Mapping[str, str]) -> bo
 
 
 def _compares(requirement: Requirement, value: str | None) -> bool:
-    """Whether a Gt or Lt requirement holds. Both sides must be whole numbers."""
+    """Whether a label's value meets a Gt or Lt requirement. False unless both sides are whole numbers."""
     if value is None or len(requirement.values) != 1:
         return False
     wanted = requirement.values[0]
@@ -49,7 +49,7 @@ def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
 
 
 def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
-    """Whether all requirements of a term hold for the node; a term without any matches no node."""
+    """Whether the node meets all requirements of the term. A term without requirements matches no node."""
     if not term.match_expressions and not term.match_fields:
         return False
     return all(requirement_holds(each, node.metadata.labels) for each in term.match_expressions) and all(
@@ -58,7 +58,10 @@ def term_matches(term: NodeSelectorTerm, node: Node) -> bool:
 
 
 def _field_holds(requirement: Requirement, node: Node) -> bool:
-    """Whether a field requirement holds. `metadata.name`, with In and NotIn, is the only supported field."""
+    """Whether the node meets a requirement of `matchFields`.
+
+    As in Kubernetes, only the field `metadata.name` with the operators In and NotIn is supported.
+    """
     if requirement.operator not in ("In", "NotIn"):
         return False
     fields = {"metadata.name": node.metadata.name}
@@ -66,12 +69,12 @@ def _field_holds(requirement: Requirement, node: Node) -> bool:
 
 
 def node_selected(selector: NodeSelector, node: Node) -> bool:
-    """Whether one of the terms matches the node."""
+    """Whether at least one term of the node selector matches the node."""
     return any(term_matches(each, node) for each in selector.node_selector_terms)
 
 
 def wants_node(pod: Pod, node: Node) -> bool:
-    """Whether the node has the pod's `nodeSelector` and required node affinity."""
+    """Whether the node meets the pod's `nodeSelector` and required node affinity."""
     labels = node.metadata.labels
     if any(labels.get(key) != value for key, value in pod.spec.node_selector.items()):
         return False
@@ -96,7 +99,7 @@ def affinity_allows(affinity: NodeAffinity | None, node: Node) -> bool:
 
 
 def weight(affinities: Iterable[NodeAffinity | None], node: Node) -> int:
-    """Return the sum of the weights of the preferred terms that the node meets."""
+    """Return the sum of the weights of the preferred terms of these node affinities that the node meets."""
     return sum(
         term.weight
         for affinity in affinities

@@ -1,4 +1,4 @@
-"""The snapshot: nodes, their free capacity and the pods that hold capacity, at one instant."""
+"""The snapshot: the nodes at one instant, their free capacity, and the pods that use or reserve capacity."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,14 +18,15 @@ from cluster.volumes import Claim
 from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
 
 _LABEL_KEYS = 16
-"""Number of label keys whose values are cached: enough for a topology's levels and some more."""
+"""The most label keys whose values on all nodes are cached: enough for a topology's levels and some more."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One immutable copy of the cluster, with the nodes in natural order of their names.
+    """One immutable copy of the cluster at one instant, with the nodes in natural order of their names.
 
-    Derived values that many gangs need are computed once.
+    The position of a node in `nodes` identifies it in arrays and columns. Derived values that many gangs need are
+    computed once.
     """
 
     nodes: tuple[NodeState, ...] = ()
@@ -34,19 +35,20 @@ class Snapshot:
     quotas: Mapping[str, tuple[ResourceQuota, ...]] = field(default_factory=dict)
     """ResourceQuotas by namespace."""
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """The labels of each namespace, by its name."""
     volumes: Mapping[str, Claim] = field(default_factory=dict)
     """PersistentVolumeClaims by `namespace/name`, with their node constraints if these are known."""
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
     device_classes: Mapping[str, str] = field(default_factory=dict)
     """By extended resource, the name of the DeviceClass that provides it (spec.extendedResourceName)."""
     evicted: tuple[Tenant, ...] = ()
-    """Victims of plans that were made on this snapshot (`planning.after_plan`). They are removed from their nodes."""
+    """Victims of plans that this snapshot assumes to be carried out (`planning.after_plan`). Their nodes lack them."""
     evicted_for: Mapping[str, str] = field(default_factory=dict)
-    """For each victim (`namespace/name`) of a plan made on this snapshot, the gang for which it is evicted."""
+    """By name (`namespace/name`) of such a victim: the gang for which it is evicted."""
     leaving: frozenset[str] = frozenset()
-    """Victims of plans in force, by `namespace/name`. They are still on their nodes."""
+    """The names (`namespace/name`) of the victims of plans in force, which are still on their nodes."""
     version: str = ""
-    """Change counter of a watched cluster; "" for a cluster that files describe, which may lack objects."""
+    """The number of changes of a watched cluster, as text; "" for a cluster from files, which may lack objects."""
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -55,7 +57,7 @@ class Snapshot:
 
     @cached_property
     def positions(self) -> Mapping[str, int]:
-        """By the name of a node, its position."""
+        """The position of each node in `nodes`, by its name."""
         return {state.name: position for position, state in enumerate(self.nodes)}
 
     def state(self, name: str) -> NodeState | None:
@@ -65,12 +67,12 @@ class Snapshot:
 
     @cached_property
     def allocatable_resources(self) -> frozenset[str]:
-        """The resources that at least one node's `status.allocatable` has."""
+        """The resources of which at least one node has an allocatable amount above 0."""
         return frozenset(name for state in self.nodes for name, value in state.allocatable.items() if value)
 
     @cached_property
     def blocks(self) -> tuple[NodeBlock, ...]:
-        """The nodes in blocks of consecutive nodes."""
+        """The nodes in blocks of consecutive nodes, which cache derived values (`cluster.node_blocks`)."""
         return blocks_of(self.nodes)
 
     @cached_property
@@ -80,7 +82,7 @@ class Snapshot:
 
     @cached_property
     def expecting(self) -> tuple[NodeState, ...]:
-        """The nodes with pods that hold capacity and are not bound yet."""
+        """The nodes on which a pod that is not bound yet takes or reserves capacity."""
         return tuple(chain.from_iterable([block.expecting for block in self.blocks]))
 
     @cached_property
@@ -90,17 +92,17 @@ class Snapshot:
 
     @cached_property
     def label_values(self) -> "_LabelValues":
-        """For each label key, the value on each node; None for a node without the label."""
+        """By label key: a tuple with the label's value on each node, in order; None for a node without the label."""
         return _LabelValues(self.node_objects)
 
     @cached_property
     def running_keys(self) -> tuple[str, ...]:
-        """The `namespace/name`s of the pods that are neither terminating nor only reservations."""
+        """The names (`namespace/name`) of the pods that are neither terminating nor only reservations."""
         return tuple(chain.from_iterable([block.running_keys for block in self.blocks]))
 
     @cached_property
     def lowest_evictable(self) -> int | None:
-        """The lowest priority of the evictable pods; None if there are none."""
+        """The lowest priority of all evictable pods; None if there are none."""
         return min((each for block in self.blocks if (each := block.lowest_evictable) is not None), default=None)
 
     @cached_property
@@ -109,19 +111,22 @@ class Snapshot:
         return joined([block.evictable for block in self.blocks], range(0, len(self.nodes), NODES))
 
     def holding_any(self, marks: AbstractSet[str]) -> Iterator[NodeState]:
-        """The nodes with any of these pods, named by `namespace/name` or uid (`NodeState.marks`)."""
+        """Yield the nodes that have any of these pods, which are given by name (`namespace/name`) or UID."""
         for block in self.blocks if marks else ():
             if not block.marks.isdisjoint(marks):
                 yield from (state for state in block.states if not state.marks.isdisjoint(marks))
 
     def tenants_in(self, namespace: str) -> Iterator[tuple[int, Sequence[Tenant]]]:
-        """The pods of a namespace on each node that has any, by the node's position."""
+        """Yield, for each node with pods of this namespace, the position of the node and these pods."""
         for first, block in zip(range(0, len(self.nodes), NODES), self.blocks, strict=True):
             for place in block.with_pods_of.get(namespace, ()):
                 yield first + place, block.states[place].by_namespace[namespace]
 
     def room(self, resources: Sequence[str], *, priority: int, ignoring: Collection[str]) -> list[RoomColumn]:
-        """Return by resource the capacity of each node for a pod of that priority (`cluster.node_state.room`)."""
+        """Return the capacity that each node offers to a pod of this priority, one column for each resource.
+
+        See `cluster.node_state.room` for `priority` and `ignoring`.
+        """
         return self._room_columns.room(resources, self.blocks, priority=priority, ignoring=ignoring)
 
     @cached_property
@@ -129,9 +134,10 @@ class Snapshot:
         return RoomColumns(self.nodes)
 
     def with_states(self, changed: Iterable[NodeState], **others: Any) -> "Snapshot":
-        """Return this snapshot with the changed states of some nodes. `others`: new values of other fields.
+        """Return a copy of this snapshot in which some nodes have other states. Derived values are reused if valid.
 
-        Derived values that hold for both snapshots are reused.
+        :param changed: the new states, of nodes of this snapshot.
+        :param others: new values of other fields.
         """
         states, places = list(self.nodes), set[int]()
         alike = True
@@ -153,7 +159,10 @@ class Snapshot:
 
     @cached_property
     def running_by_namespace(self) -> Mapping[str, tuple[list[Tenant], list[Tenant]]]:
-        """For each namespace, the pods that ran when the snapshot was taken, and those of them that are terminating."""
+        """By namespace: the pods that run, and the terminating ones among them, as two lists.
+
+        Pods that are only reservations are left out. Victims in `evicted` are included.
+        """
         found: defaultdict[str, tuple[list[Tenant], list[Tenant]]] = defaultdict(lambda: ([], []))
         for state in self.nodes:
             for tenant in state.tenants:
@@ -169,7 +178,7 @@ class Snapshot:
 
     @cached_property
     def held_by_namespace(self) -> Mapping[str, HeldPods]:
-        """For each namespace, its expected pods with reserved capacity, if it has any."""
+        """By namespace: the expected pods for which capacity is reserved, with the quotas. Others have no entry."""
         held: defaultdict[str, defaultdict[str, list[Pod]]] = defaultdict(lambda: defaultdict(list))
         for pod in (tenant.pod for state in self.nodes for tenant in state.held_for_later):
             held[pod.metadata.namespace][pod.key].append(pod)
@@ -177,7 +186,10 @@ class Snapshot:
 
 
 class _LabelValues(dict[str, tuple[str | None, ...]]):
-    """Label values by key, computed on first access. Pods may use any key, so at most `_LABEL_KEYS` are cached."""
+    """By label key: the label's value on each node. Computed at the first access of a key.
+
+    At most `_LABEL_KEYS` keys are cached, because pods may use any key.
+    """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         super().__init__()

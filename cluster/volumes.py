@@ -1,4 +1,4 @@
-"""Node constraints of a pod's volumes (kube-scheduler's VolumeBinding and VolumeZone)."""
+"""Which nodes a pod's volumes exclude (the rules of kube-scheduler's VolumeBinding and VolumeZone)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -84,9 +84,10 @@ class StorageClass(Struct, frozen=True):
 class Claim:
     """A PersistentVolumeClaim with its node constraints.
 
-    `refusal`: the reason why every node is excluded; "" if not. Otherwise `node_affinity` (of the bound volume),
-    `zones` (its zone labels), `selected_node` and `allowed` (topologies of the class that will create the volume) each
-    exclude the nodes that do not match. `unmodelled`: a further rule that is not considered ("" = none).
+    `refusal`: why the claim excludes every node; "" if it does not. Otherwise a node must match the other fields.
+    `node_affinity` and `zones` (zone labels) are those of the bound volume. `selected_node` and `allowed` (allowed
+    topologies of the storage class) concern a volume that is yet to be created. `unmodelled`: a further rule of the
+    claim that Phalanx does not check, as a phrase for messages; "" if there is none.
     """
 
     refusal: str = ""
@@ -124,7 +125,10 @@ def claims_of(
     volumes: Iterable[PersistentVolume],
     classes: Iterable[StorageClass],
 ) -> dict[str, Claim]:
-    """Return every claim by `namespace/name`, resolved through its volume or its class."""
+    """Return the node constraints of every claim, by its name (`namespace/name`).
+
+    They come from the claim's volume or, if it is not bound yet, from its storage class.
+    """
     by_name = {each.metadata.name: each for each in volumes}
     class_by_name = {each.metadata.name: each for each in classes}
     return {
@@ -157,7 +161,7 @@ def _bound(volume: PersistentVolume, unmodelled: str) -> Claim:
     labels = volume.metadata.labels
     return Claim(
         node_affinity=affinity.required if affinity is not None else None,
-        # Volumes that span zones name them all, joined by two underscores.
+        # The label of a volume that spans zones lists them, joined by two underscores.
         zones={key: frozenset(labels[key].split("__")) for key in _ZONE_LABELS if key in labels},
         unmodelled=unmodelled,
     )

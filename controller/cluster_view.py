@@ -36,7 +36,9 @@ class ClusterView:
     snapshot: Snapshot
     live: Mapping[str, Pod]
     terms: object = None
-    """`GangStore.terms` at this instant."""
+    """An object that is replaced when a started gang changes what it charges to its queue or which members it needs
+    (`GangStore.terms`). Planning depends on both, although no pod or node may have changed.
+    """
     unreadable: frozenset[GangKey] = frozenset()
     """Gangs that pods name and that could not be read, because their requests contradict themselves."""
     left: CededToOthers = NOTHING
@@ -44,7 +46,7 @@ class ClusterView:
     ending: frozenset[str] = frozenset()
     """Namespaces that are being deleted. No object can be created there."""
     kept: GangStore = field(default_factory=lambda: GangStore(Sources()))
-    """The cache from which `reading` is made. The next call of `ClusterViewReader.read` changes it."""
+    """The cache of gangs from which `reading` is derived. The next call of `ClusterViewReader.read` changes it."""
     concerned: frozenset[GangKey] = frozenset()
     """Gangs that are new, gone or changed since the last read, including changes of their Gang objects."""
     objects: frozenset[ObjectKey] = frozenset()
@@ -56,11 +58,13 @@ class ClusterView:
     placeholders: Mapping[GangKey, Mapping[str, Pod]] = field(default_factory=dict)
     """The placeholders among `system`: by gang, then by the expected pod for which they reserve capacity."""
     made_again: Mapping[GangKey, Gang] = field(default_factory=dict)
-    """Gangs that are charged for lost members that are being recreated, with a member for each of them."""
+    """Gangs with lost members that are being recreated, each with a member for every lost pod. Quotas charge these
+    members.
+    """
 
     @property
     def charged(self) -> Iterator[Gang]:
-        """All gangs, with the members for which the quotas of their queues are charged."""
+        """All gangs, with a member for each lost pod that is being recreated, because quotas charge these, too."""
         with_lost = dict(self.made_again)
         for gang in self.reading.gangs:
             yield with_lost.pop(gang.key, gang)
@@ -68,10 +72,10 @@ class ClusterView:
 
 
 class ClusterViewReader:
-    """Reads one cluster view after another. `journal` lists the changes between two views."""
+    """Reads one cluster view after another from the watch caches. `journal` records the changes between two views."""
 
     def __init__(self, cache: ClusterCache, journal: Journal) -> None:
-        """Mark everything in the journal as changed, for the first view."""
+        """Start so that the first view reads everything."""
         journal.lose()
         self._cache = cache
         self.journal = journal
@@ -85,7 +89,7 @@ class ClusterViewReader:
         """The version of the watch caches at the last view."""
 
     def read(self) -> ClusterView:
-        """Read one consistent view from the watch caches."""
+        """Read one consistent cluster view from the watch caches."""
         cache = self._cache
         with cache.still():
             entries, self.version = self.journal.take(), cache.version()
@@ -99,7 +103,7 @@ class ClusterViewReader:
         if read is None:
             self.journal.lose()
             view = self.read()
-            return replace(view, objects=view.objects | entries.objects)  # the second read does not name these
+            return replace(view, objects=view.objects | entries.objects)  # the second view lists no changed objects
         concerned, kept = read | self._held(), self._kept
         return ClusterView(
             sources=sources,
@@ -123,9 +127,11 @@ class ClusterViewReader:
     def _read_changes(
         self, sources: Sources, entries: Entries, pods: Mapping[str, Pod | None]
     ) -> frozenset[GangKey] | None:
-        """Read the changes. Return the affected gangs; None if everything must be read again.
+        """Update the cached gangs to these changes. Return the affected gangs.
 
-        If the result is None, `sources` are not enough, because they lack the list of all pods.
+        None if the changes are not enough to do so, because everything must be read again.
+
+        :param pods: the changed pods by `namespace/name`; None for a pod that is gone.
         """
         before, self._sources = self._sources, sources
         if entries.everything:
@@ -168,7 +174,7 @@ class ClusterViewReader:
 
 
 class _PodsNow(Sequence[Pod]):
-    """A lazy sequence of all pods. The list is built at the first access, because it is long and seldom needed."""
+    """All pods in the cache, as a sequence that is built at the first access, because it is long and seldom needed."""
 
     def __init__(self, cache: ClusterCache) -> None:
         self._cache = cache
@@ -182,11 +188,11 @@ class _PodsNow(Sequence[Pod]):
     @overload
     def __getitem__(self, at: slice) -> Sequence[Pod]: ...
     def __getitem__(self, at: int | slice) -> Pod | Sequence[Pod]:
-        """Return the pods at an index, from the list that the first access built."""
+        """Return the pod at an index, or the pods of a slice."""
         return self._all[at]
 
     def __len__(self) -> int:
-        """Return the number of pods in the list that the first access built."""
+        """Return the number of pods."""
         return len(self._all)
 
 
@@ -201,7 +207,7 @@ def _by_gang(pods: Iterable[Pod]) -> Mapping[GangKey, Mapping[str, Pod]]:
 
 
 def _named_by(objects: Iterable[ObjectKey], *sources: Sources) -> Iterator[GangKey]:
-    """Yield the gangs that changed objects define, or mirror now or mirrored before."""
+    """Yield the gangs to which changed objects may matter: the objects define them, or mirror them now or before."""
     for key in objects:
         group, kind, namespace, name = key
         for dialect in DIALECTS:

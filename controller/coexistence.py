@@ -11,14 +11,17 @@ from kube import keys
 
 
 class CoexistenceReporter:
-    """Remembers the reported systems. A new leader reports the present systems again."""
+    """Records an event when workloads begin or stop to be ceded to another system, such as Kueue.
+
+    It remembers the reported systems in memory only, so a new leader reports the present ones again.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._reported: Mapping[str, Neighbour] = {}
 
     def tell(self, cluster_view: ClusterView) -> None:
-        """Record an event for every system to which workloads are ceded now and were not before, or the reverse."""
+        """Record an event for every system to which workloads are newly ceded, or are no longer ceded."""
         now = {each.system: each for each in cluster_view.left.to.values() if not each.by_default}
         for name in sorted(now.keys() - self._reported.keys()):
             whose = ", ".join(sorted(dialect for dialect, each in cluster_view.left.to.items() if each.system == name))

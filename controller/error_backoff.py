@@ -37,7 +37,10 @@ _T = TypeVar("_T")
 
 
 class Activity(Enum):
-    """The activity that fails at a gang. Its name in lower case is a label value of `phalanx_gang_errors_total`."""
+    """The activity that failed with an internal error at a gang: computing its step, carrying it out, or reporting it.
+
+    The name in lower case is a label value of `phalanx_gang_errors_total`. The value is the text in the log.
+    """
 
     LOOKING = "what is due for it cannot be told"
     ACTING = "what is due for it cannot be done"
@@ -53,10 +56,10 @@ class _Error(NamedTuple):
 
 
 class ErrorBackoff:
-    """The gangs with internal errors, and when each is tried again.
+    """The gangs with internal errors of Phalanx, and when the failed activity of each is tried again.
 
-    The reconcile loop and the write threads use it. The loop waits for the threads, so one gang and activity is never
-    used by two threads at once.
+    The reconcile loop and the write threads call it, without a lock. The loop waits for the threads, so no two threads
+    handle the same activity of one gang at once.
     """
 
     def __init__(self, writer: Writer, metrics: Metrics, *, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -68,16 +71,19 @@ class ErrorBackoff:
     def run_steps(
         self, gang_states: Iterable[ReconcileState], step: Callable[[ReconcileState], Effects]
     ) -> dict[GangKey, Effects]:
-        """Run a step for every gang without an error, and return its effects."""
+        """Run a step for every gang without an internal error. Return the effects by gang."""
         able = ((each.gang.key, each) for each in gang_states if not each.failed)
         return {key: self.run_step(key, partial(step, gang_state)) for key, gang_state in able}
 
     def run_step(self, key: GangKey, step: Callable[[], Effects]) -> Effects:
-        """Return the effects of a step for a gang. If the step fails, the only effect is the gang's error message."""
+        """Return the effects of a step for a gang. If the step raises, the only effect is the error message."""
         return self.run(key, Activity.ACTING, step) or Effects(failed=self.message(key, Activity.ACTING))
 
     def run(self, key: GangKey, activity: Activity, call: Callable[[], _T]) -> _T | None:
-        """Return the result of the call for a gang. If it fails, record the error and return None."""
+        """Return the result of `call` for a gang. If `call` raises, start the gang's back-off, log it and return None.
+
+        Errors that concern all gangs, such as an unreachable API server, are raised.
+        """
         try:
             return call()
         except _ERRORS_OF_ALL_GANGS:
@@ -92,16 +98,16 @@ class ErrorBackoff:
             return None
 
     def message(self, key: GangKey, activity: Activity) -> str:
-        """Return the message for a gang whose back-off after this error is not over; "" for any other gang."""
+        """Return the error message for a gang while it backs off after this activity failed; else ""."""
         last = self._errors.get((key, activity))
         return FAILED if last is not None and self._clock.monotonic() < last.again else ""
 
     def any_at(self, key: GangKey) -> bool:
-        """Return whether an activity has failed at the gang since its last reconcile without an error."""
+        """Return whether any activity has failed at the gang, and has not succeeded since."""
         return bool(self._errors) and any((key, activity) in self._errors for activity in Activity)
 
     def succeeded(self, key: GangKey) -> None:
-        """Forget errors whose back-off is over, after a reconcile of the gang without an error."""
+        """Forget the gang's errors whose back-off is over. Called after a reconcile of the gang without an error."""
         for activity in Activity if self._errors else ():
             if not self.message(key, activity):
                 self._errors.pop((key, activity), None)
@@ -112,10 +118,11 @@ class ErrorBackoff:
             self._errors.pop((key, activity), None)
 
     def report(self, activity: Activity, shown: Iterable[tuple[GangKey, Manifest]], most: int) -> None:
-        """Write the error message to the Gang objects of gangs at which this activity fails.
+        """Write the error message to the status of Gang objects at which this activity fails.
 
-        The other fields of their status stay. If the write fails, too, the error is in the log only.
+        The other fields of the status stay. If the write fails, too, the error is in the log only.
 
+        :param shown: the gangs at which the activity fails, each with its Gang object as last read.
         :param most: the most Gang objects that are written in one call.
         """
         lacking = [(key, manifest) for key, manifest in shown if _lacks_message(manifest)]

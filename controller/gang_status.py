@@ -1,4 +1,4 @@
-"""The status of a Gang, computed from its decision and its members. Pure and idempotent.
+"""Computes the status of a Gang object from the gang's decision and its members. Pure and idempotent.
 
 Equal states give equal statuses, including the times of the conditions, so a writer can skip equal statuses. The
 plan stays in the status while it is in force, so that a restarted controller can continue from it.
@@ -40,7 +40,7 @@ _PLAN_FIELDS = ("planId", "flavors", "assignments", "levels", "victims", "object
 
 
 class Phase(Enum):
-    """The phase of a gang between its creation and its placement."""
+    """The phase of a gang, from its creation until all its members are bound. It is shown in the Gang's status."""
 
     WAITING = "Waiting"
     UNPLACEABLE = "Unplaceable"
@@ -52,24 +52,24 @@ class Phase(Enum):
 
     @classmethod
     def shown_by(cls, status: Status) -> "Phase":
-        """Return the phase that a status shows; WAITING for a word that this version does not write."""
+        """Return the phase in this status of a Gang; WAITING if it has none, or one of another version of Phalanx."""
         known = {each.value: each for each in cls}
         return known.get(str(status.get("phase")), cls.WAITING)
 
     @property
     def planned(self) -> bool:
-        """Whether a plan is in force."""
+        """Whether a gang in this phase has a plan that is carried out or completed."""
         return self in (Phase.NOMINATED, Phase.EVICTING, Phase.RELEASED, Phase.PLACED)
 
     @property
     def released(self) -> bool:
-        """Whether the members have been released."""
+        """Whether the members of a gang in this phase have been released."""
         return self in (Phase.RELEASED, Phase.PLACED)
 
 
 NOT_TRIED = "NotTried"
 ROOM_TAKEN = "RoomTaken"
-"""A member was released to a node that has no capacity for it any more, so the plan's proof does not hold any more."""
+"""A member was released to a node that has no capacity for it any more. Then the status omits the plan's proof."""
 PODS_TO_COME = "PodsToCome"
 """All existing members are bound. Capacity is reserved for members that the workload creates when these run."""
 
@@ -85,34 +85,35 @@ REASONS: Mapping[Phase, tuple[str, ...]] = {
 """The reasons for each phase. The first reason of a phase is the default."""
 _PROVEN_FIELDS = ("objective", "proof")
 _DECIDED = (Phase.WAITING, Phase.UNPLACEABLE, Phase.INVALID, Phase.NOMINATED)
-"""Phases whose message is the decision's own. In the other phases its plan is being carried out."""
+"""Phases whose message is the message of the decision. In other phases the message reports the plan's progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class PresentObject:
-    """The Gang object whose status is computed, as it is now."""
+    """The Gang object whose status is computed, as last read."""
 
     status: Status = field(default_factory=dict)
-    """Conditions that do not change keep their times."""
+    """The present status. Conditions that stay equal keep their `lastTransitionTime` from it."""
     generation: int | None = None
+    """`metadata.generation` of the object, which becomes `observedGeneration`; None if unknown."""
     mirrors: str = ""
     """For a mirror, the object whose gang it shows (`controller.status.mirrors.mark_of`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """The reports of a reconcile about a gang, besides its plan."""
+    """Facts that a reconcile found about a gang besides its plan, for the gang's status."""
 
     reason: str = ""
-    """One word; "" selects the reason of the phase."""
+    """The reason to show, in CamelCase; "" selects the reason of the phase."""
     message: str = ""
-    """One line for a person; "" selects the message of the phase and the numbers."""
+    """The message to show, as one line; "" selects the message of the phase."""
     untried: str = ""
-    """The message about released members that no scheduler tries."""
+    """The message about released members that no scheduler tries; "" if there are none."""
     timed_out: bool | None = None
-    """Whether the schedule timeout is over. None keeps the previous value, or False once released."""
+    """Whether the schedule timeout is over. None keeps the previous value, and False once the gang is released."""
     withdrawal: Withdrawal | None = None
-    """Why members that had started are evicted now. It is shown until the gang is released again."""
+    """Why members that had started are evicted now. The status shows it until the gang is released again."""
 
 
 def gang_status(
@@ -125,11 +126,11 @@ def gang_status(
     present: PresentObject = PresentObject(),
     notes: Notes = Notes(),
 ) -> dict[str, Any]:
-    """Return the wanted status of the gang's object.
+    """Return the wanted status of the gang's Gang object.
 
-    :param now: RFC 3339, for conditions that change with this status.
-    :param decision: a new decision. None keeps the plan in force, and drops it in a phase without a plan.
-    :param plan_id: identity of the decision's plan; "" if it has none.
+    :param now: the present time (RFC 3339), for conditions that change with this status.
+    :param decision: a new decision. None keeps the plan of the present status, or drops it in a phase without a plan.
+    :param plan_id: the identity of the decision's plan (`PlanRecord.plan_id`); "" if it has none.
     """
     before, withdrawal = present.status, notes.withdrawal
     plan, counts = _plan_and_counts(gang, phase, decision, plan_id, before, room_taken=notes.reason == ROOM_TAKEN)
@@ -160,7 +161,7 @@ def gang_status(
 
 
 def waiting_line(gang: Gang, decision: Decision | None) -> Message:
-    """Return the message of a gang in phase Waiting."""
+    """Return the message of a gang in phase Waiting: what it waits for. Without a decision: its missing members."""
     return decision.line if decision is not None else _missing(gang) or Message.of("waits to be planned")
 
 
@@ -199,9 +200,12 @@ def status_patch(previous: Status | None, wanted: Status) -> dict[str, Any]:
 
 
 def _of_restarts(gang: Gang, before: Status, restarts: int) -> dict[str, Any]:
-    """Return the number of restarts, and the number of members that ran when the gang was last whole.
+    """Return the status fields `restarts` and `boundWhenWhole`; empty for a gang that does not ask for restarts.
 
-    If fewer members run now, a member has been lost. Empty for a gang that does not ask for restarts.
+    `boundWhenWhole` is how many members were bound when the gang was last whole. If fewer are bound now, a member has
+    been lost.
+
+    :param restarts: the number of restarts with the one that begins now; 0 if none begins.
     """
     if gang.on_failure != RESTART:
         return {}
@@ -213,9 +217,9 @@ def _of_restarts(gang: Gang, before: Status, restarts: int) -> dict[str, Any]:
 def _plan_and_counts(
     gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, before: Status, *, room_taken: bool
 ) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return the status fields of the plan, and the counts of members.
+    """Return the status fields of the plan, and the counts of members (`members` in the status).
 
-    :param room_taken: whether another pod has taken capacity of the plan.
+    :param room_taken: whether another pod has taken capacity of the plan. Then its proof and objective are left out.
     """
     plan = _plan(gang, phase, decision, plan_id, before)
     counts = _counts(gang, phase, plan)
@@ -226,7 +230,11 @@ def _plan_and_counts(
 
 
 def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, before: Status) -> dict[str, Any]:
-    """Return the status fields of the plan, or of the search for a plan."""
+    """Return the status fields about the plan (`_PLAN_FIELDS`), or for a rejected gang about the rejection.
+
+    :param decision: the new decision; None keeps the plan in `before`.
+    :param before: the present status.
+    """
     if decision is None and phase is Phase.PLACED:
         return _settled_plan(gang, before)
     if decision is None and phase.planned:
@@ -254,7 +262,10 @@ def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, bef
 
 
 def _explanation(decision: Decision, report: Status, *, planned: bool) -> Status | None:
-    """Return why a planned gang got its place, or why an unplanned gang has none; None if there is nothing to say."""
+    """Return the status field `explanation`: why a planned gang got its nodes, or why another gang was rejected.
+
+    None if a planned gang needs no explanation.
+    """
     if not planned:
         explanation: Status = report["explanation"]
         return explanation
@@ -262,7 +273,10 @@ def _explanation(decision: Decision, report: Status, *, planned: bool) -> Status
 
 
 def _flavors(gang: Gang, planned: Sequence[str], before: Status) -> list[str] | None:
-    """Return the flavors of the plan, or else the previous flavors while a member is bound; None if there are none."""
+    """Return the quota flavors of the gang: those of the new plan, or else the previous ones while a member is bound.
+
+    None if there are none.
+    """
     kept = before.get("flavors") or () if any(member.pod.bound for member in gang.members) else ()
     return list(planned or kept) or None
 
@@ -274,7 +288,7 @@ def _topology(decision: Decision | None, before: Status) -> str | None:
 
 
 def _settled_plan(gang: Gang, before: Status) -> dict[str, Any]:
-    """Return the plan of a placed gang without the members that have left since."""
+    """Return the plan fields of the status of a placed gang, recounted over the members that are still bound."""
     kept = {key: before[key] for key in _PLAN_FIELDS if key in before}
     bound = [member for member in gang.members if member.pod.bound]
     if (levels := _levels_used(kept.get("levels") or (), [each.pod.spec.node_name for each in bound])) is not None:
@@ -283,9 +297,12 @@ def _settled_plan(gang: Gang, before: Status) -> dict[str, Any]:
 
 
 def _levels_used(levels: Sequence[Mapping[str, Any]], nodes: Sequence[str]) -> list[dict[str, Any]] | None:
-    """Return the levels as these nodes use them, from the paths in the plan.
+    """Return the status field `levels`, recounted for these nodes: by level, how many pods run in each domain.
 
-    None if there are no nodes, or if the plan lacks the path of a node.
+    None if there are no nodes, or if the plan does not contain the domain of a node.
+
+    :param levels: the field as the plan recorded it.
+    :param nodes: the node of each bound member; a node occurs once for each member.
     """
     paths = {domain["path"][-1]: domain["path"] for domain in levels[-1]["domains"]} if levels else {}
     if not nodes or not all(node in paths for node in nodes):
@@ -300,7 +317,10 @@ def _levels_used(levels: Sequence[Mapping[str, Any]], nodes: Sequence[str]) -> l
 
 
 def _assigned(members: Iterable[Member]) -> list[dict[str, Any]]:
-    """Return the assignments of members by their bound or planned nodes, as their pods record them."""
+    """Return the status field `assignments` from the pods themselves: the node of each member that has one.
+
+    The node is the one on which the pod is bound, or else the one that the annotation of its plan names.
+    """
     return [
         without_nulls(
             {
@@ -331,7 +351,10 @@ def _counts(gang: Gang, phase: Phase, plan: Mapping[str, Any]) -> dict[str, int]
 
 
 def _summary(counts: Mapping[str, int], levels: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the columns of `kubectl get gangs`: bound and expected members, and the narrowest domain of them all."""
+    """Return the status field `summary`, the columns of `kubectl get gangs`.
+
+    `pods`: bound members / expected members. `level` and `domain`: the narrowest domain that holds the whole plan.
+    """
     summary = {"pods": f"{counts['bound']}/{counts['expected']}"}
     shared = [level for level in levels if len(level["domains"]) == 1]
     if shared:
@@ -340,7 +363,7 @@ def _summary(counts: Mapping[str, int], levels: Sequence[Mapping[str, Any]]) -> 
 
 
 def _missing(gang: Gang) -> Message:
-    """Return the reason for which the gang is incomplete; an empty message if it is complete."""
+    """Return what the gang lacks to be complete, objects or members; an empty message if it is complete."""
     if gang.waiting_for:
         return Message.of(f"waits for {listed(gang.waiting_for)}")
     existing = Counter(member.pod_set for member in gang.counted)
@@ -443,7 +466,10 @@ def _conditions(gang: Gang, phase: Phase, reason: str, message: str, *, timed_ou
 
 
 def _ever_complete(gang: Gang, phase: Phase, before: Status, withdrawal: Withdrawal | None) -> list[dict[str, Any]]:
-    """Return the condition Whole, or nothing while it is not known whether the gang was whole."""
+    """Return the condition Whole: whether the gang's minimum of members has run together.
+
+    Empty as long as that is not known, for example before the gang's first plan.
+    """
     bound = bound_members(gang)
     known = phase.planned or status_says_whole(before) is not None or (bool(bound) and release_is_marked(bound))
     return [_condition(WHOLE, **wholeness(gang, before, withdrawal))] if known or withdrawal is not None else []

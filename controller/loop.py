@@ -1,6 +1,7 @@
-"""The controller's loop: read, decide, act, report. It is level-triggered.
+"""The controller's loop: each reconcile reads the cluster, decides, acts and reports. The loop is level-triggered.
 
-The state kept between reconciles is the cluster as it was read. A reconcile that fails drops this state.
+The state that is kept between reconciles is a cache of the cluster. If a reconcile fails, that state is dropped and
+everything is read again.
 """
 
 import logging
@@ -60,13 +61,13 @@ class LoopState:
     gang_states: ReconcileStates
     urgencies: Urgencies
     due: Due = field(default_factory=lambda: Due(at=0.0, unfinished=False))
-    """When the next reconcile is due."""
+    """When the next reconcile is due if the cluster does not change."""
     invalid: list[GangKey] = field(default_factory=list)
     handover: Handover = field(default_factory=Handover)
 
 
 LATE_SECONDS = 0.01
-"""Seconds until the cache is checked again for the writes of the last reconcile."""
+"""Seconds after which the cache is checked again, if it does not show the writes of the last reconcile yet."""
 
 
 class Outcome(Enum):
@@ -96,7 +97,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class GangSteps:
-    """The steps of a reconcile that write for gangs, in the order in which they run."""
+    """The objects that carry out the steps of a reconcile for all gangs, in the order in which they run."""
 
     executor: PlanExecutor
     reclaimer: Reclaimer
@@ -108,7 +109,7 @@ class GangSteps:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReports:
-    """The reports of a reconcile about everything besides gangs that can be planned."""
+    """The objects that report everything besides gangs that can be planned: invalid gangs, queues, stray pods."""
 
     coexistence: CoexistenceReporter
     invalid_gangs: InvalidGangReporter
@@ -118,7 +119,7 @@ class ClusterReports:
 
 
 class Controller:
-    """The leading controller: it carries every gang of the cluster through the release protocol.
+    """The leading controller. In each reconcile it moves every gang one step on: plan, reserve, evict, release.
 
     :param placeholders: whether capacity is reserved for pods that do not exist yet.
     """
@@ -150,7 +151,7 @@ class Controller:
         self._quota_shortages = QuotaShortages(clock)
 
     def lead(self, lost: threading.Event) -> None:
-        """Reconcile until leadership is lost."""
+        """Run reconciles, each when it is due, until leadership is lost."""
         with self._cache.journal() as journal:
             known = self.begin(journal)
             while not lost.is_set():
@@ -224,7 +225,9 @@ class Controller:
     def _act(
         self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView, known: Collection[GangKey]
     ) -> Sequence[ReconcileState]:
-        """Run the steps one after the other. Each step reads the states after the steps before it.
+        """Carry out the due steps of all gangs, and report their states. Return the states with all effects.
+
+        The steps run one after the other, and each reads the states after the steps before it.
 
         :param known: all existing gangs.
         """
@@ -238,7 +241,7 @@ class Controller:
         return after(gang_states, steps.reporter.report(gang_states, cluster_view))
 
     def _tell(self, known: LoopState, cluster_view: ClusterView, turn: Turn) -> None:
-        """Report everything besides gangs that can be planned, send gang states to observers, and set the due times."""
+        """Report invalid gangs, other objects and changed gang states, and set when the next reconcile is due."""
         reports = self._reports
         invalid = reports.invalid_gangs.tell(cluster_view)
         reports.status_sync.show(cluster_view, turn)
@@ -255,9 +258,10 @@ class Controller:
         known.due.at = min(self._planning_queue.due, status_due, self._departure_due())
 
     def _departure_due(self) -> float:
-        """Return when a terminating pod begins to count differently although no object changes.
+        """Return when the capacity of a terminating pod next begins to count as free, or as taken again.
 
-        The result is in monotonic seconds; infinity if there is no such pod.
+        That happens shortly before and after the end of its grace period, without a change of any object
+        (`cluster.departure`). The result is in monotonic seconds; infinity if no pod is terminating.
         """
         time = self._cache.next_departure()
         if time is None:
@@ -286,7 +290,11 @@ class Controller:
         return cluster_view, [decided.get(each.gang.key) or _begun(each, None) for each in gang_states]
 
     def _decided(self, gang_state: ReconcileState, decision: Decision | None) -> ReconcileState:
-        """Return the state with the decision of this reconcile; None while the gang is planned."""
+        """Return the state with the decision of this reconcile.
+
+        :param decision: None while the gang is being planned. The gang then keeps its old plan and its reservations if
+            its planning has just begun, or if `holds_meanwhile`. Otherwise the old plan is dropped.
+        """
         if gang_state.resting and decision is gang_state.decision:
             return gang_state
         gang_state = _begun(gang_state, decision)
@@ -304,7 +312,10 @@ class Controller:
         return expired(gang_state.gang, gang_state.status, self._clock.wall())
 
     def _expired(self, gang_state: ReconcileState) -> ReconcileState:
-        """End the schedule timeout of a gang: its capacity is freed, and it goes to the end of its priority's queue."""
+        """Return the state of a gang whose schedule timeout has ended.
+
+        Its reserved capacity is freed. It is planned after all other gangs of its priority from now on.
+        """
         message = (
             f"was not placed within {gang_state.gang.schedule_timeout_seconds} s: its room is given back for others"
         )
@@ -321,9 +332,10 @@ class Controller:
 
 
 def holds_meanwhile(gang_state: ReconcileState) -> bool:
-    """Return whether a gang keeps its reserved capacity until planning has an answer, however long that takes.
+    """Return whether a gang keeps its reserved capacity until planning has a result, however long planning takes.
 
-    That is so if lost members are being recreated, more members have been lost, and the plan for the others is valid.
+    True if the gang needs a new plan only because it has lost further members while others are being recreated. The old
+    plan is still valid for the others.
     """
     step = gang_state.step
     planned = isinstance(step, NeedPlan) and step.cause is None and gang_state.record is not None
@@ -336,9 +348,10 @@ def _begun(gang_state: ReconcileState, decision: Decision | None) -> ReconcileSt
 
 
 def _in_line(gang_state: ReconcileState) -> Gang:
-    """Return the gang with the creation time that decides its order within its priority.
+    """Return the gang with the creation time by which the planning queue orders gangs of equal priority.
 
-    A gang whose lost members are being recreated comes first, because it had its capacity before.
+    A gang whose lost members are being recreated comes first, because it had its capacity before. A gang whose
+    schedule timeout has ended comes last.
     """
     if gang_state.gang.made_again:
         return replace(gang_state.gang, created=FIRST_IN_LINE)

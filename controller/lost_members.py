@@ -1,8 +1,8 @@
-"""Lost members that their workload recreates. Until it has recreated them, their gang keeps capacity for them.
+"""Keeps capacity for lost members of a gang until their workload has recreated them.
 
-The input is the gang as the cluster shows it, and its state in the last reconcile. The output is the gang with a member
-for each pod that will replace a lost one (docs/decisions/0034). Such a member is planned, and its capacity is reserved,
-like any expected pod (docs/decisions/0022). The state is in memory only: a restarted controller starts without it.
+The input is the gang as the cluster shows it, and its state in the last reconcile. The output is the gang with an
+expected pod for each lost member (docs/decisions/0034). It is planned, and its capacity is reserved, like that of any
+expected pod (docs/decisions/0022). The state is in memory only: a restarted controller starts without it.
 """
 
 import logging
@@ -28,24 +28,27 @@ _MAKES_NONE = ("Pod", "Gang", "PodGroup")
 """Kinds of objects that ask for a gang and create no pods."""
 
 _At = tuple[str, str]
-"""A member's position in its gang: its pod set, and the name of its pod."""
+"""A member's position in its gang: its pod set and the name of its pod. A recreated pod has the position of the lost
+one, so the position relates both.
+"""
 
 LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _Lost:
-    """A pod that ran, and `seat`, the member that represents its successor.
+    """A lost member: the `pod` that ran, and `seat`, the expected pod that represents its successor.
 
-    `since`: the last time at which the pod was seen terminating, in monotonic seconds. `planned`: whether a plan has
-    had a place for the successor. `heir`: the UID of the successor that has arrived; "" while there is none.
+    `since`: when the loss was noticed, or the pod was last seen terminating, in monotonic seconds.
+    `planned`: whether a plan has assigned a node to the expected pod. `successor`: the UID of the successor that has
+    arrived; "" while there is none.
     """
 
     pod: Pod
     seat: Member
     since: float
     planned: bool = False
-    heir: str = ""
+    successor: str = ""
 
     @property
     def at(self) -> _At:
@@ -54,7 +57,7 @@ class _Lost:
 
 
 class LostMembers:
-    """The lost members of all gangs, until they are recreated or `seconds` have passed."""
+    """The lost members of all gangs. Each is kept until its successor is released, or `seconds` have passed."""
 
     def __init__(self, seconds: float, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._seconds = seconds
@@ -64,27 +67,29 @@ class LostMembers:
         self._lost: dict[GangKey, dict[str, _Lost]] = {}
         """The lost members by gang, then by the UID of the pod that ran."""
         self._made: dict[GangKey, Gang] = {}
-        """The gangs that `gang` returned last. An equal gang is returned as the same object."""
+        """The gangs that `gang` returned last. An equal gang is returned as the same object, so callers can compare by
+        identity.
+        """
         self._refused: set[GangKey] = set()
-        """Gangs that have been rejected since their last loss."""
+        """Gangs that have been rejected since they last lost a member."""
 
     @property
     def charged(self) -> Mapping[GangKey, Gang]:
-        """The gangs whose queues are charged for lost members that are being recreated, as `gang` returned them last.
+        """The gangs with lost members that are being recreated, each with a member for every lost pod.
 
-        A gang is not charged any more once it is rejected.
+        Quotas of queues charge these members. A gang is left out once it is rejected.
         """
         return {key: gang for key, gang in self._made.items() if key not in self._refused}
 
     def refuse(self, key: GangKey) -> None:
-        """Record that the gang was rejected."""
+        """Record that the gang was rejected, so that its queue is not charged for its lost members any more."""
         if key in self._lost:
             self._refused.add(key)
 
     def gang(self, key: GangKey, before: ReconcileState | None, cluster_view: ClusterView) -> Gang | None:
-        """Return the gang as it is planned now; None if it does not exist.
+        """Return the gang with a member for each lost pod that is being recreated; None if the gang does not exist.
 
-        After an internal error the gang is returned without members for lost pods, so no other gang is affected.
+        After an internal error the gang is returned without such members, so no other gang is affected.
 
         :param before: the gang's `ReconcileState` of the last reconcile.
         """
@@ -101,7 +106,7 @@ class LostMembers:
             self._read[key] = read
         if last is not None and read is not last and before is not None:
             self._note(last, read, before, cluster_view)
-        of_a_part = last is not None and last.part  # which is not read while it has no pods
+        of_a_part = last is not None and last.part  # such a gang is not read while it has no pods
         base = replace(last, members=()) if last is not None and of_a_part and read is None else read
         manifest = _workload(base, cluster_view) if base is not None and key in self._lost else None
         if base is None or manifest is None:
@@ -118,21 +123,24 @@ class LostMembers:
         return self._made[key]
 
     def _end(self, key: GangKey, read: Gang | None) -> None:
-        """Forget the lost members of the gang, and remember the gang as it was read."""
+        """Forget the lost members of the gang. Remember the gang as it was read, to notice its next loss."""
         self.forget(key)
         if read is not None:
             self._read[key] = read
 
     def forget(self, key: GangKey) -> None:
-        """Forget the gang."""
+        """Forget the gang and its lost members."""
         for memory in (self._read, self._lost, self._made):
             memory.pop(key, None)
         self._refused.discard(key)
 
     def _note(self, last: Gang, read: Gang | None, before: ReconcileState, cluster_view: ClusterView) -> None:
-        """Record members that ran when the gang was last read and are lost now, if the gang was whole.
+        """Record the members that ran when the gang was last read and are lost now, if the gang was whole.
 
-        Nothing is recorded while a plan evicts victims for the gang, so that this plan is not invalidated.
+        Nothing is recorded while a plan evicts victims for the gang: new members would invalidate that plan.
+
+        :param last: the gang as it was read before.
+        :param read: the gang as it is read now; None if it does not exist.
         """
         evicting = before.record is not None and before.record.victims
         if evicting or last.source.kind in _MAKES_NONE or not was_whole(last, before.status):
@@ -164,11 +172,11 @@ class LostMembers:
                 and _leaving(current, self._seconds, self._clock.wall())
             ):
                 each.since = now
-            if each.heir and each.heir not in gated:
-                each.heir, each.planned = "", False
+            if each.successor and each.successor not in gated:
+                each.successor, each.planned = "", False
             taken = awaited is not None and each.planned and each.seat.pod.metadata.uid not in awaited
             each.planned = each.planned or (awaited is not None and each.seat.pod.metadata.uid in awaited)
-            if (taken and not gated.get(each.heir, False)) or now - each.since > self._seconds:
+            if (taken and not gated.get(each.successor, False)) or now - each.since > self._seconds:
                 del lost[uid]
 
 
@@ -182,31 +190,39 @@ def _workload(gang: Gang, cluster_view: ClusterView) -> Manifest | None:
 
 
 def _is_lost(pod: Pod, now: Pod | None) -> bool:
-    """Return whether a pod that ran is gone, terminating, or has failed. `now`: the present pod of that name."""
+    """Return whether a pod that ran is gone, terminating, or has failed. A succeeded pod is not lost.
+
+    :param now: the present pod of the same name; None if there is none.
+    """
     if now is None or now.metadata.uid != pod.metadata.uid:
         return True
     return now.status.phase != "Succeeded" and (now.terminating or now.finished)
 
 
 def _leaving(pod: Pod, seconds: float, now: datetime) -> bool:
-    """Return whether a pod is terminating, and is less than `seconds` overdue; beyond that its node must be gone."""
+    """Return whether a pod is terminating and less than `seconds` past its deletion timestamp.
+
+    A pod that is further overdue is not waited for, because its node must be gone.
+    """
     late = seconds_since(pod.metadata.deletion_timestamp or "", now)
     return late is not None and late < seconds
 
 
 def _with_seats(gang: Gang, lost: Collection[_Lost], record: PlanRecord | None) -> Gang:
-    """Return the gang with a member for each lost one that is still missing.
+    """Return the gang with an expected pod for each lost member that is still missing.
 
-    An arrived pod does not replace its planned expected pod while fewer members exist than must run together. The pod
-    may be deleted again, and a gated pod is gone at once. In that case the placeholder has kept the capacity.
+    A pod that has arrived replaces its expected pod only once the minimum of members exists. Until then the expected
+    pod stays in the plan and its placeholder keeps the capacity, because a gated pod may be deleted again at once.
+
+    :param record: the plan in force; None if there is none.
     """
     placed = {each.uid for each in record.members} if record is not None else set()
     seats = {each.at: each.seat for each in lost}
     came = _come_for(gang, seats, placed)
     there = {each.pod.metadata.uid for each in gang.members} & placed
     for each in lost:
-        each.heir = came.get(each.at, each.heir if each.heir in there else "")
-    missing = list(_missing(gang, seats, {each.at for each in lost if each.heir}))
+        each.successor = came.get(each.at, each.successor if each.successor in there else "")
+    missing = list(_missing(gang, seats, {each.at for each in lost if each.successor}))
     if not missing:
         return gang
     waiting = dict[str, str]()
@@ -225,9 +241,9 @@ def _with_seats(gang: Gang, lost: Collection[_Lost], record: PlanRecord | None) 
 
 
 def _come_for(gang: Gang, seats: Iterable[_At], placed: Collection[str]) -> Mapping[_At, str]:
-    """Return the UIDs of gated pods that have arrived for these expected pods, by position.
+    """Return the UIDs of gated pods that have arrived for these expected pods, by the position of the expected pod.
 
-    :param placed: the UIDs of pods that already have a place and therefore replace no expected pod.
+    :param placed: the UIDs of pods that the plan already contains and that therefore replace no expected pod.
     """
     new = [each for each in gang.members if each.pod.gated_by(GATE) and not to_come(each.pod)]
     arrived = {(each.pod_set, each.pod.metadata.name): each.pod.metadata.uid for each in new}
@@ -237,7 +253,10 @@ def _come_for(gang: Gang, seats: Iterable[_At], placed: Collection[str]) -> Mapp
 
 
 def _missing(gang: Gang, seats: Mapping[_At, Member], taken: Collection[_At]) -> Iterator[Member]:
-    """Yield the expected pods that no pod has replaced, at most as many as each pod set still lacks."""
+    """Yield the expected pods that no pod has replaced, at most as many as each pod set lacks members.
+
+    :param taken: the positions whose successor has arrived.
+    """
     there = {(each.pod_set, each.pod.metadata.name) for each in gang.members}
     missing = Counter({each.name: each.count for each in gang.pod_sets})
     missing.subtract(each.pod_set for each in gang.members)

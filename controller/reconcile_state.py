@@ -1,6 +1,7 @@
-"""One gang in one reconcile. Each step of the reconcile reads an immutable state and returns its effects.
+"""The state of one gang in one reconcile, and the effects of steps on it.
 
-The loop applies the effects before the next step (`after`).
+Each step of the reconcile reads immutable states and returns its `Effects`. The loop applies them before the next step
+(`after`).
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -18,22 +19,26 @@ from kube.objects import Pod
 from planning.decision import Decision
 
 Topic = tuple[object, ...]
-"""The parts of a message without its counts (`planning.message.Message.topic`). Topics are only compared."""
+"""The parts of a message without its counts (`planning.message.Message.topic`).
+
+Two messages with equal topics differ in their counts only, so the second one is no new event.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """The topics that events on a gang and its members have reported. Another count is no new event.
+    """The messages that events on a gang and its members have already reported, as topics.
 
-    It is kept from reconcile to reconcile, and empty after a start of the controller.
+    An event is recorded only for a message with another topic. So a message in which only a count has changed causes no
+    event. The object is kept from reconcile to reconcile, and empty after a start of the controller.
     """
 
     waiting: Topic | None = None
     """The topic of the message while the gang waits; None in any other phase."""
     untried: str = ""
-    """The message about released members that no scheduler tries."""
+    """The reported message about released members that no scheduler tries; "" if there is none."""
     members: Mapping[str, Topic] = field(default_factory=dict)
-    """Topics by the UID of a gated member."""
+    """The topic that an event on a gated member has reported, by the member's UID."""
 
 
 class FollowUp(Enum):
@@ -42,9 +47,9 @@ class FollowUp(Enum):
     RECONCILE = "Reconcile"
     """The state is rebuilt from the cluster, and the step is derived again."""
     REPORT = "Report"
-    """The state is kept and reported, because there was no time for that."""
+    """The state is kept and its status is written, because this reconcile had no time to write it."""
     NONE = "None"
-    """The state is kept. Nothing is due until there is another decision."""
+    """The state is kept. Nothing is due until an input of the gang changes or planning returns another decision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,35 +69,44 @@ class Effects:
     """
 
     written: bool = False
-    """Whether a write was sent, successful or not. The writes of the report at the end do not count."""
+    """Whether a write was sent, successful or not. Status writes at the end of the reconcile do not count."""
     moved: bool = False
-    """Whether a write of the gang's own step succeeded."""
+    """Whether the API server accepted a write of the gang's step, so that the gang's next step may be due."""
     settled: bool = False
-    """Whether all writes before the scheduler's part are done, so that the scheduler acts next."""
+    """Whether the step's writes are complete and the scheduler acts next. Then no reconcile is due before it has."""
     watched: bool = False
-    """Whether some members could be tried by a scheduler now, or must be recreated or withdrawn."""
+    """Whether the gang must be checked again even without an event, because a time limit of its members runs.
+
+    Examples: a scheduler has not tried a released member yet, or the gang runs in part and may be withdrawn.
+    """
     untried: str = ""
-    """The message about released members that no scheduler tries."""
+    """The message about released members that no scheduler tries; "" if there are none."""
     withdrawal: Withdrawal | None = None
-    """Why the members that have started are evicted in this reconcile."""
+    """Why this reconcile evicts the members that had started; None if it does not."""
     stays: str = ""
-    """Why a gang that asks for restarts and has lost a member is not restarted."""
+    """Why a gang that asks for restarts and has lost a member is not restarted now; "" for any other gang."""
     failed: str = ""
-    """The message about an internal error at this gang, for which it is skipped for a moment."""
+    """The message about an internal error at this gang, which is skipped until its back-off ends; "" without one."""
     plan: Plan | None = None
-    """The plan after a write dropped it, or after arrived pods took its places."""
+    """The new step, plan in force and decision: the plan was dropped, or arrived pods replaced expected pods in it.
+
+    None if they have not changed.
+    """
     manifest: Manifest | None = None
-    """The gang's Gang object after a write."""
+    """The gang's Gang object as it is after a write; None without a write."""
     reported: Reported | None = None
     follow_up: FollowUp | None = None
 
     @classmethod
     def of(cls, writes: Collection[Written], *, settled: bool = False) -> Self:
-        """Return the effects of these writes of the gang's own step."""
+        """Return the effects of the writes that carried out the gang's step.
+
+        :param settled: whether the scheduler acts next (`Effects.settled`).
+        """
         return cls(written=bool(writes), moved=any(write.done for write in writes), settled=settled)
 
     def then(self, later: "Effects") -> "Effects":
-        """Return these effects and the later ones. A later value replaces an earlier one."""
+        """Return these effects combined with later ones. A field that is set in `later` replaces the earlier value."""
         return Effects(*(getattr(later, each.name) or getattr(self, each.name) for each in fields(self)))
 
 
@@ -106,23 +120,24 @@ class ReconcileState:
     record: PlanRecord | None
     step: Step
     placeholders: Mapping[str, Pod] = field(default_factory=dict)
-    """The placeholders that reserve capacity for the gang, by the expected pods that they are for."""
+    """The placeholders that reserve capacity for the gang, each by the seat of its expected pod."""
     decision: Decision | None = None
-    """The decision of this reconcile, and before that of the previous one if nothing has changed since."""
+    """The planning result of this reconcile. Before planning, it is the previous one if no input has changed."""
     timed_out: bool | None = None
+    """True if the gang's schedule timeout has ended and the gang has not been released since; None otherwise."""
     expired_now: bool = False
     """Whether the gang's schedule timeout ended in this reconcile."""
     fallen: PlanRecord | None = None
     """The plan in force that was invalidated; None if there is none."""
     deferred: bool = False
-    """Whether planning has begun a moment ago. The gang's state does not change until there is an answer."""
+    """Whether planning of the gang has just begun. Its status and its reservations stay until there is a result."""
     effects: Effects = field(default_factory=Effects)
     """The combined effects of this reconcile's steps so far."""
     reported: Reported = field(default_factory=Reported)
     follow_up: FollowUp = FollowUp.RECONCILE
 
     def after(self, effects: Effects) -> "ReconcileState":
-        """Return the state after these effects."""
+        """Return the state of the gang with these effects of a step applied."""
         plan = effects.plan or self
         return replace(
             self,
@@ -137,17 +152,20 @@ class ReconcileState:
 
     @property
     def name(self) -> str:
-        """Name of its Gang object."""
+        """The name of the gang's Gang object."""
         return str(self.manifest["metadata"]["name"])
 
     @property
     def namespace(self) -> str:
-        """Where its Gang object is: with the object that asked, which of a group may not be the first of its names."""
+        """The namespace of the gang's Gang object: that of the object that asked for the gang.
+
+        It may differ from `gang.key.namespace` if the gang consists of several groups.
+        """
         return str(self.manifest["metadata"]["namespace"])
 
     @property
     def path(self) -> str:
-        """Where its Gang object is."""
+        """The API path of the gang's Gang object."""
         return gang_path(self.namespace, self.name)
 
     @property
@@ -164,7 +182,10 @@ class ReconcileState:
 
     @property
     def on_its_way(self) -> bool:
-        """Whether a plan for the gang is being carried out, or has just been made or dropped."""
+        """Whether a plan of the gang is being carried out, or this reconcile has written for the gang.
+
+        The status of such a gang is reported before that of other gangs.
+        """
         return not isinstance(self.step, AllBound | NeedPlan) or self.record is not None or self.effects.written
 
     @property
@@ -179,32 +200,39 @@ class ReconcileState:
 
     @property
     def behind(self) -> bool:
-        """Whether the gang's state has not been reported yet, for lack of time."""
+        """Whether the gang's status is still to be written, because the last reconcile had no time for it."""
         return self.follow_up is FollowUp.REPORT
 
     @property
     def resting(self) -> bool:
-        """Whether there is nothing to do until an input changes or there is another decision."""
+        """Whether nothing is due for the gang until an input changes or planning returns another decision."""
         return self.follow_up is FollowUp.NONE
 
     @property
     def waits_for_time(self) -> bool:
-        """Whether the gang may have to be reconciled again without an event."""
+        """Whether the gang may have to be reconciled again without an event, because a pause or timeout may end.
+
+        False for a resting gang that is bound, and for a resting gang that is rejected and has no schedule timeout. The
+        planning queue knows the time to replan a rejected gang.
+        """
         watched = self.effects.watched
         if not self.resting or watched or not isinstance(self.step, NeedPlan):
             return watched or not (self.resting and isinstance(self.step, AllBound))
         limited = self.gang.schedule_timeout_seconds is not None and self.timed_out is None
-        return limited or self.decision is None  # for a rejection, the planner knows the time to replan
+        return limited or self.decision is None  # the planning queue knows when to replan a rejected gang
 
 
 def after(gang_states: Iterable[ReconcileState], effects: Mapping[GangKey, Effects]) -> list[ReconcileState]:
-    """Return the states after a step of the reconcile. This is the only place at which the effects of steps count."""
+    """Return the states with the effects of one step of the reconcile. No other code applies effects to states.
+
+    :param effects: by gang. A gang without an entry keeps its state.
+    """
     done = ((gang_state, effects.get(gang_state.gang.key)) for gang_state in gang_states)
     return [gang_state.after(each) if each is not None else gang_state for gang_state, each in done]
 
 
 def with_steps(gang_states: Sequence[ReconcileState], steps: Mapping[GangKey, Step]) -> Sequence[ReconcileState]:
-    """Return the states with other steps for some gangs."""
+    """Return the states, with the step from `steps` for each gang that has one there."""
     if not steps:
         return gang_states
     return [replace(each, step=steps[each.gang.key]) if each.gang.key in steps else each for each in gang_states]

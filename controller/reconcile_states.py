@@ -1,7 +1,7 @@
 """Every gang with its Gang object and the step that is due. From reconcile to reconcile only changes are processed.
 
-A `ReconcileState` rests if nothing was written for its gang, and nothing will be until an input changes. It is then
-kept. Every other one is rebuilt from the cluster in each reconcile, regardless of the result of the last reconcile.
+A `ReconcileState` rests if the last reconcile wrote nothing for its gang and the next one would not either. A resting
+state is kept until an input of its gang changes. Every other state is rebuilt from the cluster in each reconcile.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -37,7 +37,11 @@ _RETRIES = Backoff(first=0.5, longest=30.0)
 
 
 class _Refusal(NamedTuple):
-    """A gang whose object was rejected: how often in a row, and when it is written again, in monotonic seconds."""
+    """A gang whose Gang object the API server has rejected.
+
+    `gang`: the gang as it was then. `times`: rejections in a row. `again`: when the object is written again, in
+    monotonic seconds.
+    """
 
     gang: Gang | None
     times: int
@@ -45,7 +49,7 @@ class _Refusal(NamedTuple):
 
 
 class ReconcileStates:
-    """The `ReconcileState`s of all gangs, with the states that have been reported."""
+    """The `ReconcileState`s of all gangs, and which of them differ from the last report to observers."""
 
     def __init__(
         self, writer: Writer, error_backoff: ErrorBackoff, *, placeholders: bool = True, clock: Clock = SYSTEM_CLOCK
@@ -65,24 +69,26 @@ class ReconcileStates:
         self._open: dict[GangKey, None] = {}
         """Gangs for which a step may be due: all except those that run and rest. A dict keeps their order."""
         self._again: set[GangKey] = set()
-        """Gangs whose objects could not be written as wanted."""
+        """Gangs whose Gang objects could not be written, or whose step could not be computed: the next reconcile
+        retries.
+        """
         self._gone: set[GangKey] = set()
         """Gangs that were dropped and that `gone` has not returned yet."""
         self._refusals: dict[GangKey, _Refusal] = {}
         """Gangs whose objects the API server rejected at the last write."""
         self._made: dict[GangKey, mirrors.Unmarked] = {}
-        """The mirrors that this controller created, of gangs that exist."""
+        """The mirrors that this controller created, by gang, while the gang exists."""
         self._samples: dict[GangKey, GangSample] = {}
         self._mute: dict[GangKey, Manifest] = {}
-        """Gangs whose next step could not be computed because of an internal error, with their objects."""
+        """Gangs whose next step could not be computed because of an internal error, with their Gang objects."""
         self._moved: dict[GangKey, None] = {}
         """Gangs whose state differs from the last report, or that no longer exist."""
         self._roomless: dict[GangKey, tuple[Gang, Gang]] = {}
-        """If no capacity is reserved for expected pods: gangs that have some, as read and as planned."""
+        """If no capacity is reserved for expected pods: gangs that have expected pods, each as read and as planned."""
         self._untold = True
 
     def update(self, cluster_view: ClusterView) -> list[ReconcileState]:
-        """Return the `ReconcileState`s for which a step may be due, updated to this cluster view."""
+        """Update all states to this cluster view. Return the states of gangs for which a step may be due."""
         self._planned_gangs = {}
         existing = mirrors.GangObjects(cluster_view.sources.catalog, self._made)
         begun = {key for key in self._open if not self._stays(key)}
@@ -92,7 +98,10 @@ class ReconcileStates:
 
     @property
     def made_again(self) -> Mapping[GangKey, Gang]:
-        """The gangs that are charged for lost members that are being recreated, with a member for each of them."""
+        """Gangs with lost members that are being recreated, each with a member for every lost pod, by gang.
+
+        The quotas of their queues are charged for these members. A rejected gang is left out.
+        """
         return self._lost_members.charged
 
     def keys(self) -> Collection[GangKey]:
@@ -100,12 +109,12 @@ class ReconcileStates:
         return self._states.keys()
 
     def gone(self) -> Collection[GangKey]:
-        """Return the gangs that no longer exist. Each is returned once."""
+        """Return the gangs that have ceased to exist since the last call."""
         gone, self._gone = self._gone, set()
         return [key for key in gone if key not in self._states]
 
     def close(self, gang_states: Iterable[ReconcileState]) -> None:
-        """End the reconcile of these gangs: store their states, and close those that are placed and rest."""
+        """End the reconcile of these gangs: store their states. Bound gangs that rest need no step from now on."""
         for gang_state in gang_states:
             key, stands = gang_state.gang.key, _standing(gang_state)
             self._states[key] = gang_state
@@ -121,11 +130,11 @@ class ReconcileStates:
 
     @property
     def moved(self) -> bool:
-        """Whether the state of some gang differs from the last report, or nothing has been reported yet."""
+        """Whether the state of some gang differs from the last call of `moves`, or `moves` was never called."""
         return self._untold or bool(self._moved)
 
     def moves(self) -> tuple[list[GangSample], list[GangKey] | None]:
-        """Return the states that differ from the last report, and the gangs that no longer exist.
+        """Return the states that have changed since the last call, and the gangs that no longer exist.
 
         The first call returns the states of all gangs, and None instead of the gangs that no longer exist.
         """
@@ -138,28 +147,33 @@ class ReconcileStates:
 
     @property
     def unfinished(self) -> bool:
-        """Whether there may be something to do without an event."""
+        """Whether a gang may need another reconcile without an event, because a pause or timeout may end."""
         return bool(self._again) or any(self._states[key].waits_for_time for key in self._open)
 
     @property
     def hurried(self) -> bool:
-        """Whether the writes of this reconcile make another step due, or there was too little time."""
+        """Whether another reconcile is due soon: a write makes a gang's next step due, or writes are left over."""
         tried = {key for key in self._again if key in self._refusals or self._error_backoff.any_at(key)}
         return self._again != tried or any(
             gang_state.moved or gang_state.behind for gang_state in map(self._states.__getitem__, self._open)
         )
 
     def _stays(self, key: GangKey) -> bool:
-        """Return whether the gang's `ReconcileState` is still valid if the cluster has not changed."""
+        """Return whether the gang's `ReconcileState` is kept as long as no input of the gang changes.
+
+        True for a resting gang that waits for a plan, and for a state that is still to be reported.
+        """
         gang_state = self._states[key]
         return gang_state.behind or (
             gang_state.resting and isinstance(gang_state.step, NeedPlan) and not gang_state.effects.watched
         )
 
     def _renew(self, keys: Collection[GangKey], cluster_view: ClusterView, existing: mirrors.GangObjects) -> None:
-        """Rebuild the `ReconcileState`s of these gangs, and write the mirrors that differ from their gangs.
+        """Rebuild the states of these gangs. Create, update and delete their mirrors, as far as the time allows.
 
-        One reconcile writes and deletes only as many mirrors as its time allows.
+        Gangs whose mirrors could not be written are retried in the next reconcile.
+
+        :param existing: the present Gang objects.
         """
         writes: dict[GangKey, Callable[[], Manifest | None]] = {}
         left = self._delete_stale(sorted(keys), cluster_view, existing)
@@ -190,9 +204,10 @@ class ReconcileStates:
         self._mute.clear()
 
     def _gang(self, key: GangKey, cluster_view: ClusterView) -> Gang | None:
-        """Return the gang as it is planned; None if it does not exist.
+        """Return the gang as it is planned; None if it does not exist. Cached for this reconcile.
 
-        If placeholders are enabled, it has members for lost pods that are being recreated.
+        With placeholders, it has a member for each lost pod that is being recreated. Without them, no capacity is
+        reserved for expected pods.
         """
         if key not in self._planned_gangs:
             if self._placeholders:
@@ -206,12 +221,12 @@ class ReconcileStates:
         if gang is None or gang.later is None:
             return gang
         known = self._roomless.get(key)
-        if known is None or known[0] is not gang:  # equal gangs must be one object: it is compared by identity
+        if known is None or known[0] is not gang:  # callers compare gangs by identity
             known = self._roomless[key] = gang, without_room(gang, BY_SETTING)
         return known[1]
 
     def _in_order(self, keys: Iterable[GangKey], cluster_view: ClusterView) -> list[GangKey]:
-        """Return the gangs in the order in which their objects are written.
+        """Return the gangs in the order in which their Gang objects are written.
 
         Gangs with a plan being carried out come first, then gangs in turns of their namespaces. Gangs whose objects
         were rejected before come last, after their back-off, so that they cannot block the writes of other gangs.
@@ -226,12 +241,12 @@ class ReconcileStates:
         return [*first, *others, *again]
 
     def _waits(self, key: GangKey, gang: Gang | None) -> bool:
-        """Return whether the gang's object was rejected, its back-off is not over, and the gang has not changed."""
+        """Return whether the gang backs off: its Gang object was rejected, and the gang has not changed since."""
         refusal = self._refusals.get(key)
         return refusal is not None and refusal.gang == gang and self._clock.monotonic() < refusal.again
 
     def _note(self, key: GangKey, gang: Gang | None, *, written: bool) -> None:
-        """Record whether the API server accepted the gang's object."""
+        """Record whether the API server accepted the Gang object of this gang. A rejection starts its back-off."""
         before = self._refusals.pop(key, None)
         if not written:
             times = before.times + 1 if before is not None and before.gang == gang else 1
@@ -245,7 +260,11 @@ class ReconcileStates:
         self._gone.add(key)
 
     def _put(self, gang: Gang | None, manifest: Manifest | None, cluster_view: ClusterView) -> None:
-        """Store the state of a gang that has a Gang object. A gang without one waits for the next reconcile."""
+        """Store the new state of a gang that has a Gang object. A gang without one waits for the next reconcile.
+
+        :param gang: None if the gang does not exist; then nothing is stored.
+        :param manifest: the Gang object; None if there is none.
+        """
         if gang is None:
             return
         if manifest is None:
@@ -299,14 +318,19 @@ class ReconcileStates:
     def _object_of(
         self, gang: Gang, existing: mirrors.GangObjects, ending: Collection[str]
     ) -> Manifest | Callable[[], Manifest | None] | None:
-        """Return the Gang object of the gang, or a function that creates or updates a mirror that is not as wanted.
+        """Return the gang's Gang object if it is as wanted; otherwise a function that creates or updates the mirror.
 
-        None if the mirror's namespace is being deleted.
+        That function returns the written object, or None if the write failed. The result is None if the mirror's
+        namespace is being deleted.
+
+        :param ending: the namespaces that are being deleted.
         """
         if not mirrors.is_mirrored(gang):
             own = (gang.source.namespace, gang.source.name)
             there = existing.at(own)
-            if there is None or claim_of(there):  # pods name a Gang that does not exist; a mirror is another gang's
+            if there is None or claim_of(
+                there
+            ):  # pods name a Gang that does not exist, or its name is taken by a mirror of another gang
                 return {"metadata": {"namespace": own[0], "name": own[1]}}
             return there
         place = mirrors.mirror_name(gang, existing)

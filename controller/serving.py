@@ -49,6 +49,7 @@ from timing.clock import SYSTEM_CLOCK, Clock
 LOG = logging.getLogger(__name__)
 
 SYNC_STEP_SECONDS = 0.5
+"""Seconds between two checks for a stop while the caches are filled at start."""
 SWITCH_SECONDS = 0.001
 """How long a thread that computes keeps the interpreter while others wait for it; Python's default is 0.005.
 
@@ -59,15 +60,20 @@ wait each time behind every thread that computes: reconciles, planning, watches.
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of a controller. `kubeconfig`: None for in-cluster, else the path of the user's own.
+    """The settings of one controller replica. All times are in seconds.
 
-    `partly_seconds`: how long a gang that cannot become whole may run in part before it is withdrawn.
-    `restart_seconds`: how long a lost member must have found no place before its gang is restarted.
+    `kubeconfig`: the path of a kubeconfig file; None for the service account of the pod.
+    `identity`: the name of this replica in the Lease and in events.
+    `solve_seconds`: the time limit of one solve.
+    `lease_seconds`: the time after which the Lease of a silent leader expires.
+    `partly_seconds`: how long a gang that cannot reach its minimum may run in part before it is withdrawn.
+    `keeping`: the source of the webhook's certificate.
+    `restart_seconds`: how long a lost member must have had no plan before its gang is restarted.
     `topology_seconds`: the least time between two writes of the statuses of topologies.
     `untried_seconds`: how long a scheduler may take to try a released member.
     `writes`: the most concurrent write requests.
     `placeholders`: whether capacity is reserved for pods that their workload creates only when others run.
-    `observers` receive the changed states of the gangs after each reconcile.
+    `observers`: receive the changed states of the gangs after each reconcile.
     """
 
     kubeconfig: str | None
@@ -95,19 +101,19 @@ class Server:
         self._metrics.watch(self._cache)
 
     def unready(self) -> str:
-        """Return what is missing before this replica could lead; "" if it could."""
+        """Return which caches are not filled yet, as one line; "" if all are, so that this replica could lead."""
         missing = self._cache.unsynced()
         return f"not listed yet: {', '.join(missing)}" if missing else ""
 
     def metrics_server(self, host: str, port: int) -> BackgroundPort:
-        """Return the server of this replica's `/metrics`, which runs whether it leads or not.
+        """Return the server of `/metrics` of this replica. It also serves while the replica does not lead.
 
         :raises OSError: if the port is not available.
         """
         return metrics_server(host, port, self._metrics, AccessReviewer(self._transport))
 
     def run(self, stop: threading.Event) -> None:
-        """Serve until `stop` is set."""
+        """Fill the caches, then wait for the Lease and lead, again and again, until `stop` is set."""
         faulthandler.enable()  # a crash of a native library names the threads and their Python frames
         sys.setswitchinterval(SWITCH_SECONDS)
         keep_little()
@@ -128,13 +134,13 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Planners:
-    """The parts that plan in the background of reconciles. They live longer than one term."""
+    """The objects that plan in background threads. They outlive a term, so a replica that leads again reuses them."""
 
     planning_queue: PlanningQueue
     restart_checks: RestartChecks
 
     def close(self) -> None:
-        """Stop planning."""
+        """Stop planning and checking in the background threads."""
         self.planning_queue.close()
         self.restart_checks.close()
 
@@ -149,7 +155,7 @@ def controller_of(
     settings: Settings,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Controller:
-    """Return the assembled controller for one term."""
+    """Return a controller for one term of leadership, assembled from new parts and the given ones."""
     error_backoff = ErrorBackoff(writer, metrics, clock=clock)
     reporter, planning_queue = Reporter(writer, recorder, metrics, error_backoff, clock=clock), planners.planning_queue
     rollback = PartialGangRollback(writer, reporter, error_backoff, seconds=settings.partly_seconds, clock=clock)

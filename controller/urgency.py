@@ -29,7 +29,9 @@ from planning.decision import Outcome
 
 
 class Urgency(IntEnum):
-    """When the next reconcile is due."""
+    """How soon a reconcile is due for a change: not at all, after `GATHER`, after `SETTLE`, or at once
+    (`controller.pace`).
+    """
 
     NEVER = 0
     LATER = 1
@@ -39,14 +41,17 @@ class Urgency(IntEnum):
 
 @dataclass(slots=True)
 class _Awaited:
-    """The changes that a gang waits for: either the arrival of missing members, or the binding of its members."""
+    """The pod changes that a gang waits for: the arrival of missing members, or else the binding of its members.
+
+    A reconcile begins at once for the last of these changes. It is delayed for the others.
+    """
 
     lacking: int
-    """The number of members that must still arrive before the gang can be planned."""
+    """The number of members that must still arrive before the gang can be planned; 0 if the gang has a plan."""
     known: set[str]
     """The UIDs of the members that have arrived."""
     unbound: set[str]
-    """The UIDs of unbound members that have a place in a plan that is being carried out."""
+    """The UIDs of members that the plan in force contains and that are not bound yet."""
 
 
 class Urgencies:
@@ -59,11 +64,14 @@ class Urgencies:
         self._cache = cache
         self._read_your_writes = read_your_writes
         self._awaited: dict[GangKey, _Awaited | None] = {}
-        """By a name of a gang: the changes that it waits for; None if any change may matter to it."""
+        """The changes that a gang waits for, by each key under which pods may name the gang (`Gang.names`).
+
+        None: any change may matter to the gang.
+        """
         self._names: dict[GangKey, frozenset[GangKey]] = {}
-        """By gang: its names, which are its keys in `_awaited`."""
+        """By gang: its keys in `_awaited`."""
         self._room: set[GangKey] = set()
-        """Gangs to which capacity that other pods free may matter."""
+        """Gangs that may wait for capacity, so that the end of any pod may matter to them."""
         self._pods: KeptPods | None = None
         self._left: CededToOthers = NOTHING
 
@@ -81,7 +89,10 @@ class Urgencies:
             self._take(gang_state)
 
     def of(self, news: News) -> Urgency:
-        """Return how soon a reconcile is due for these changes. Changes without a name, such as of nodes, are SOON."""
+        """Return how soon a reconcile is due for these changes: the highest urgency of any of them.
+
+        Changes that the journal does not list by name, such as changes of nodes, are SOON.
+        """
         if news.everything or not (news.pods or news.objects):
             return Urgency.SOON
         others = Urgency.SOON if news.unnamed else Urgency.NEVER
@@ -148,7 +159,10 @@ def _of_coming(pod: Pod, awaited: _Awaited) -> Urgency:
 
 
 def _of_planned(pod: Pod, awaited: _Awaited) -> Urgency:
-    """Return the urgency of a changed member with a place in a plan: the controller's own write, or its binding."""
+    """Return the urgency of a changed member whose gang has a plan. The last binding of the plan is NOW.
+
+    Earlier bindings and the controller's own nominations are LATER; any other change is SOON.
+    """
     if pod.metadata.uid not in awaited.unbound:
         return Urgency.LATER if pod.bound else Urgency.SOON
     if pod.bound:
@@ -170,7 +184,10 @@ def _awaited(gang_state: ReconcileState) -> _Awaited | None:
 
 
 def _lacking(gang: Gang) -> int:
-    """Return the least number of members that must still arrive; 0 if something else may be missing."""
+    """Return how many members must at least still arrive to reach the gang's minimum.
+
+    0 if the gang also waits for other objects, or has expected pods. 0 or less if the minimum is reached.
+    """
     if gang.waiting_for or gang.to_come:
         return 0
     return max(gang.min_member, sum(each.min_count for each in gang.pod_sets)) - len(gang.members) - gang.succeeded

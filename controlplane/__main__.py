@@ -1,4 +1,6 @@
-"""`python -m controlplane [1.36]`: build the programs now, so that nothing has to wait for them later."""
+"""`python -m controlplane [1.36]`: build the control plane's programs now, so that later commands need not wait for
+them.
+"""
 
 import sys
 

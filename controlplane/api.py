@@ -1,4 +1,4 @@
-"""Plain HTTP to the control plane's API server, as the administrator."""
+"""Plain HTTP requests to the control plane's API server, with the rights of the administrator."""
 
 import http.client
 import json
@@ -28,7 +28,10 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer of the API server. `body`: decoded. `warnings`: the texts that kubectl prints after "Warning: "."""
+    """An answer of the API server.
+
+    `body`: the decoded JSON, or text of another type. `warnings`: the texts that kubectl prints after "Warning: ".
+    """
 
     status: int
     body: Any
@@ -36,12 +39,12 @@ class Answer:
 
     @property
     def refused(self) -> bool:
-        """Whether the API server has refused the request."""
+        """Whether the API server has rejected the request (HTTP status 400 or above)."""
         return self.status >= _REFUSED
 
 
 class ApiServer:
-    """A client of the API server. Safe to share between threads.
+    """A client of the control plane's API server. Safe to share between threads.
 
     It reuses connections: a handshake for each request would cost both sides more than most answers, and a test that
     waits sends twenty requests a second.
@@ -95,7 +98,7 @@ class ApiServer:
     def create(self, path: str, objects: Iterable[Manifest]) -> None:
         """Create many objects of one kind, several at a time.
 
-        :raises RefusedError: one was not accepted; others may have been.
+        :raises RefusedError: the API server rejected an object; other objects may have been created.
         """
         manifests = list(objects)
         parts = [manifests[start::_WRITERS] for start in range(min(_WRITERS, len(manifests)))]
@@ -104,22 +107,24 @@ class ApiServer:
                 done.result()
 
     def apply(self, path: str, manifest: Manifest) -> None:
-        """Server-side apply of one object, at its own path.
+        """Server-side apply one object. `path`: the object's own path.
 
-        :raises RefusedError: it was not accepted.
+        :raises RefusedError: the API server rejected the object.
         """
         query = "?fieldManager=phalanx-installation&force=true"
         self._accepted(self.ask("PATCH", path + query, manifest, "application/apply-patch+yaml"), manifest)
 
     def watch(self, path: str, since: str) -> http.client.HTTPSConnection:
-        """Begin a watch; its events are the lines of the connection's response."""
+        """Begin a watch after the resourceVersion `since`. Its events are the lines of the connection's response."""
         connection = self.connect(None)
         query = f"?watch=true&resourceVersion={since}"
         connection.request("GET", path + query, headers={"Authorization": f"Bearer {self.token}"})
         return connection
 
     def connect(self, timeout: float | None) -> http.client.HTTPSConnection:
-        """A new connection that is not opened yet. The timeout None waits for ever."""
+        """Return a new connection to the API server that is not opened yet. `timeout`: in seconds; None waits for
+        ever.
+        """
         trust = ssl.create_default_context(cafile=str(self.ca_file))
         return http.client.HTTPSConnection(self.host, context=trust, timeout=timeout)
 
@@ -134,6 +139,6 @@ class ApiServer:
 
 
 def _warning(header: str) -> str:
-    """The text of a Warning header, without its quotes (RFC 9111)."""
+    """Return the text of an HTTP Warning header, without its quotes (RFC 9111)."""
     found = _WARNING.match(header.encode("latin-1").decode())
     return re.sub(r"\\(.)", r"\1", found[1]) if found else header

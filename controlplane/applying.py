@@ -12,11 +12,11 @@ _ESCAPED = {ord(each): f"\\u{ord(each):04x}" for each in "&<>\u2028\u2029"}
 
 
 class UnknownKindError(Exception):
-    """The API server serves no such kind."""
+    """The API server serves no kind with this apiVersion and name."""
 
 
 class Applier:
-    """Creates and applies objects of whatever kind the API server serves."""
+    """Creates and applies objects of any kind that the API server serves. It looks up the kind's path there."""
 
     def __init__(self, api: ApiServer) -> None:
         self._api = api
@@ -39,16 +39,16 @@ class Applier:
         return self._api.ask("POST", self.collection(manifest) + query, created)
 
     def apply(self, manifest: Manifest) -> None:
-        """Server-side apply.
+        """Server-side apply an object.
 
-        :raises UnknownKindError: there is no such kind.
-        :raises controlplane.api.RefusedError: it was not accepted.
+        :raises UnknownKindError: the API server serves no such kind.
+        :raises controlplane.api.RefusedError: the API server rejected the object.
         """
         placed = {**manifest, "metadata": {**manifest["metadata"], **self._namespace(manifest)}}
         self._api.apply(f"{self.collection(manifest)}/{manifest['metadata']['name']}", placed)
 
     def collection(self, manifest: Manifest) -> str:
-        """The API path at which objects of the manifest's kind are created."""
+        """Return the API path at which objects of the manifest's kind and namespace are created."""
         version = manifest["apiVersion"]
         plural, namespaced = self._resource(version, manifest["kind"])
         namespace = f"namespaces/{manifest['metadata'].get('namespace') or 'default'}/" if namespaced else ""

@@ -1,8 +1,8 @@
-"""Programs that check files of this repository. `python -m controlplane.checkers` builds those for `make test`.
+"""Programs that check files of this repository: helm, krew, kube-score, promtool.
 
-They are found or built like the control plane's programs, from modules pinned in `checker-pins`. Their cache is
-separate, so a new version of one does not rebuild the control plane. The other checkers are built when a long test
-needs them.
+`python -m controlplane.checkers` builds the ones that `make test` needs. They are found or built like the control
+plane's programs, from modules pinned in `checker-pins`. Their cache is separate, so a new version of one program does
+not rebuild the control plane. The other checkers are built when a long test needs them.
 """
 
 import subprocess
@@ -27,7 +27,7 @@ CHECKERS = {
             "promtool",
             _PINS / "promtool",
             "github.com/prometheus/prometheus/cmd/promtool",
-            # Rules are checked, no targets found: the clients of two dozen clouds are left out.
+            # It only checks rules, so service discovery (the clients of two dozen clouds) is left out.
             (*_SMALL, "-tags", "remove_all_sd"),
         ),
         Recipe("validate-krew-manifest", _PINS / "krew", "sigs.k8s.io/krew/cmd/validate-krew-manifest", _SMALL),
@@ -36,7 +36,7 @@ CHECKERS = {
 
 
 def checker(name: str, progress: Progress | None = None) -> Path:
-    """The path of a checker. If it is not in the cache, it is built first (a minute or two, once).
+    """Return the path of a checker. If it is not in the cache, it is built first (a minute or two, once).
 
     :raises KeyError: there is no checker of that name.
     :raises controlplane.programs.binaries.BuildError: the build failed. The text is the end of the toolchain's output.
@@ -46,13 +46,16 @@ def checker(name: str, progress: Progress | None = None) -> Path:
 
 
 def check(name: str, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a checker and return its result, whatever its exit status. Raises as `checker`."""
+    """Run a checker and return its result, whatever its exit status. Raises the exceptions of `checker`."""
     command = [str(checker(name)), *arguments]
     return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
 
 
 def source(name: str) -> Path:
-    """The files of the one module that `checker-pins/<name>` requires. Raises as `module_files`."""
+    """Return the folder with the source files of the Go module that `checker-pins/<name>` requires.
+
+    Raises the exceptions of `module_files`.
+    """
     return module_files(_PINS / name)
 
 

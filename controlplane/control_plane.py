@@ -63,10 +63,11 @@ LONG_LEASES: Mapping[str, Sequence[str]] = {
 class Options:
     """The options of a control plane.
 
-    `slow_deletion`: seconds a pod of that priority class stays Terminating (one pod: `stages.TERMINATES_AFTER`).
-    `feature_gates` go to the API server, the scheduler and the controller-manager, `runtime_config` to the API server.
-    `components`: those to start; etcd and the API server always do. `stages`: more of them for kwok.
-    `api_server`: more flags of the API server, as `--audit-log-path=…`; the files they name must be there.
+    `slow_deletion`: by priority class, how many seconds a pod of the class stays Terminating (for a single pod:
+    `stages.TERMINATES_AFTER`). `feature_gates`: for the API server, the scheduler and the controller-manager.
+    `runtime_config`: for the API server. `components`: the components to start; etcd and the API server always start.
+    `stages`: further stages for kwok. `api_server`: further flags of the API server, such as `--audit-log-path=…`; the
+    files that they name must exist.
     """
 
     slow_deletion: Mapping[str, float] = field(default_factory=dict)
@@ -88,7 +89,7 @@ class Options:
 class ControlPlane:
     """A control plane on free loopback ports. Use it as a context manager.
 
-    It leaves no process and no file behind, also when the process that started it is killed (`directories`).
+    It leaves no process and no file behind, even if the process that started it is killed (`directories`).
     """
 
     def __init__(self, options: Options | None = None, binaries: Binaries | None = None) -> None:
@@ -104,9 +105,9 @@ class ControlPlane:
         self.ca_file = Path()
 
     def __enter__(self) -> Self:
-        """Start everything and wait until it works.
+        """Start all components and wait until they work.
 
-        :raises StartError: a component did not come up.
+        :raises StartError: a component did not become ready.
         """
         self._binaries = self._binaries or find_binaries()
         self.directory = self._stack.enter_context(RunDirectory())
@@ -120,7 +121,9 @@ class ControlPlane:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop all programs and remove their files. Clients stop before the API server, and that before etcd."""
+        """Stop all programs and remove their files: first the clients of the API server, then the API server, then
+        etcd.
+        """
         with self._stack:
             servers = [self._programs[name] for name in ("kube-apiserver", "etcd") if name in self._programs]
             clients = [each for each in self._programs.values() if each not in servers]
@@ -132,7 +135,9 @@ class ControlPlane:
                     program.wait()
 
     def program(self, name: str) -> Program:
-        """One component, to be stopped, killed, frozen or started again: kube-scheduler, kube-apiserver, etcd, …."""
+        """Return a running component, such as kube-scheduler or etcd, to be stopped, killed, frozen or started
+        again.
+        """
         return self._programs[name]
 
     def run(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> Program:
@@ -161,7 +166,7 @@ class ControlPlane:
     def await_ready(self, component: str) -> None:
         """Wait until a component works, after it was started again.
 
-        :raises StartError: it does not; the text holds the end of its log.
+        :raises StartError: the component does not work; the text contains the end of its log.
         """
         deadline = time.monotonic() + READY_SECONDS
         program, restarts = self._programs[component], 0
@@ -196,10 +201,10 @@ class ControlPlane:
         return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, env=environment)
 
     def apply(self, objects: Iterable[Manifest]) -> None:
-        """Server-side apply of objects of any kind, one after the other. Conflicts are forced.
+        """Server-side apply objects of any kind, one after the other. Conflicts are forced.
 
-        :raises controlplane.applying.UnknownKindError: there is no such kind.
-        :raises controlplane.api.RefusedError: one was not accepted.
+        :raises controlplane.applying.UnknownKindError: the API server does not serve the kind of an object.
+        :raises controlplane.api.RefusedError: the API server rejected an object.
         """
         for each in objects:
             self.applier.apply(each)
@@ -219,17 +224,17 @@ class ControlPlane:
     def create(self, path: str, objects: Iterable[Manifest]) -> None:
         """Create many objects of one kind at once, such as pods at `/api/v1/namespaces/default/pods`.
 
-        :raises controlplane.api.RefusedError: one was not accepted.
+        :raises controlplane.api.RefusedError: the API server rejected an object.
         """
         self._api.create(path, objects)
 
     @cached_property
     def applier(self) -> Applier:
-        """Applies and creates objects as kubectl does."""
+        """Creates and applies objects of any kind, with the requests that kubectl sends."""
         return Applier(self._api)
 
     def stored(self) -> Mapping[str, list[Stored]]:
-        """All stored objects by kind (`controlplane.store`), read from etcd and from no cache."""
+        """Return all objects that etcd stores, by kind (`controlplane.store`). No cache is involved."""
         return stored_objects(self._place.etcd_url)
 
     def watch(self, path: str, since: str) -> http.client.HTTPSConnection:
@@ -237,21 +242,21 @@ class ControlPlane:
         return self._api.watch(path, since)
 
     def kubeconfig_for(self, namespace: str, service_account: str) -> Path:
-        """Write a kubeconfig of a service account, with the permissions of that account. Return its path."""
+        """Write a kubeconfig with the token and thus the permissions of a service account. Return its path."""
         token = self.kubectl("create", "token", service_account, "-n", namespace, "--duration", "24h").strip()
         return self._kubeconfig(f"{namespace}-{service_account}", token)
 
     def add_nodes(self, nodes: Iterable[Manifest]) -> None:
-        """Create nodes and wait until each is Ready and has lost the taints of a new one.
+        """Create nodes and wait until each is Ready and has lost the taints of a new node.
 
-        :raises controlplane.api.RefusedError: one was not accepted.
+        :raises controlplane.api.RefusedError: the API server rejected a node.
         """
         wanted_nodes = list(nodes)
         self.create("/api/v1/nodes", wanted_nodes)
         self.await_nodes(each["metadata"]["name"] for each in wanted_nodes)
 
     def await_nodes(self, names: Iterable[str]) -> None:
-        """Wait until the nodes can take pods."""
+        """Wait until the named nodes are Ready and have lost the taints of new nodes, so that they can take pods."""
         wanted = set(names)
 
         def ready() -> bool:
@@ -313,7 +318,7 @@ class ControlPlane:
         return path
 
     def path_of(self, program: str) -> str:
-        """The path of an executable of the control plane, such as kubectl."""
+        """Return the path of an executable of the control plane, such as kubectl."""
         if self._binaries is None:
             raise RuntimeError("the control plane has not been started")
         return self._binaries[program]
@@ -324,9 +329,9 @@ class ControlPlane:
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
-    """Wait until `condition` holds. The pause between two calls is as long as a call takes, within bounds.
+    """Wait until `condition` returns True. The pause between two calls is as long as a call takes, within bounds.
 
-    :raises TimeoutError: the condition did not hold within `seconds`. `what` names the condition in the message.
+    :raises TimeoutError: the condition was not True within `seconds`. `what` names the condition in the message.
     """
     deadline, looked = time.monotonic() + seconds, time.monotonic()
     while not condition():

@@ -1,7 +1,7 @@
-"""Definitions of other projects' kinds on a control plane.
+"""CustomResourceDefinitions of other projects' kinds on a control plane of the tests.
 
-The definitions stay when their operator ends. To define and delete four large kinds takes the API server 20 s of
-processor time.
+The definitions stay when their operator ends, because defining and deleting four large kinds takes the API server 20 s
+of processor time.
 """
 
 from collections.abc import Collection, Iterable
@@ -15,10 +15,9 @@ _PATIENCE = 120.0
 
 
 def define(plane: ControlPlane, source: str, definitions: Iterable[Manifest]) -> None:
-    """Create the definitions of `source`, and wait until their kinds are served.
+    """Create the CustomResourceDefinitions of `source`, and wait until their kinds are served.
 
     Definitions of the same name from another source are deleted before, with their objects.
-
     :raises TimeoutError: a finalizer keeps an object of such a kind, or the new kinds are not served.
     """
     wanted = {each["metadata"]["name"]: each for each in definitions}
@@ -38,8 +37,9 @@ def define(plane: ControlPlane, source: str, definitions: Iterable[Manifest]) ->
 
 
 def undefine(plane: ControlPlane, names: Collection[str]) -> None:
-    """Delete definitions with all objects of their kinds, and wait until they are gone. A missing one is no error.
+    """Delete CustomResourceDefinitions with all objects of their kinds, and wait until they are gone.
 
+    A definition that does not exist is no error.
     :raises TimeoutError: a finalizer keeps an object.
     """
     for name in names:

@@ -51,7 +51,7 @@ LOW_PRIORITY = tuple(f"low-priority-pod-{index}" for index in (0, 1, 5))
 def run(*, keep: bool) -> None:
     """Play the guide's examples and print what happens. `keep`: show a larger cluster instead, until Ctrl-C.
 
-    :raises click.ClickException: a program could not be built or started, or something did not happen in time.
+    :raises click.ClickException: a program could not be built or started, or a step took too long.
     """
     console = Console(highlight=False)
     progress = Progress(sys.stderr)
@@ -81,7 +81,7 @@ def _install(control_plane: ControlPlane, progress: Progress) -> Deployment:
 
 
 def _show(shown: Showcase, console: Console) -> None:
-    """Show the cluster. The page's URL is printed as soon as there are nodes, and again at the end."""
+    """Show the larger cluster. The URL of its page is printed as soon as there are nodes, and again at the end."""
     shown.furnish()
     with shown.page() as page:
         click.echo(f"  the page, on which the gangs now appear: {page}")
@@ -91,7 +91,7 @@ def _show(shown: Showcase, console: Console) -> None:
 
 
 class Demonstration:
-    """The examples, one after the other, on a fresh control plane."""
+    """Plays the guide's examples, one after the other, on a fresh control plane."""
 
     def __init__(self, control_plane: ControlPlane, console: Console, progress: Progress) -> None:
         self._control_plane = control_plane
@@ -132,7 +132,7 @@ class Demonstration:
         self._console.print(f"evicted: {evicted}\n")
 
     def _summarise(self) -> None:
-        """Print what was seen in plain words, and three commands to go on with."""
+        """Print in plain words what the user has seen, and three commands to go on with."""
         self._console.rule("[bold]What you have seen")
         self._console.print(
             "All 4 pods of topology-demo-job started together, as close as possible.\n"
@@ -181,7 +181,7 @@ class Demonstration:
         self._console.print(f"proof: {status.get('proof')} ({goals})")
 
     def _tree(self, gang: DemoGang, nodes: dict[str, str]) -> Tree:
-        """The topology as a tree, with every node and its pods."""
+        """Return the topology as a tree for the terminal, with every node and its pod."""
         pods = self._control_plane.request("GET", "/api/v1/pods")["items"]
         tenants = {pod["spec"].get("nodeName"): pod["metadata"]["name"] for pod in pods}
         tenants |= {node: member for member, node in nodes.items()}
@@ -224,7 +224,7 @@ def _terminating(events: Iterable[WatchEvent]) -> list[WatchEvent]:
 
 
 def _first(events: Iterable[WatchEvent], names: Iterable[str], happened: Callable[[WatchEvent], bool]) -> float:
-    """The time at which the last of the pods had its first event for which `happened` holds."""
+    """Return when the last of the named pods had its first event for which `happened` returns True."""
     return max(next(e.at for e in events if e.name == name and happened(e)) for name in names)
 
 

@@ -1,7 +1,7 @@
 """Phalanx on a control plane of its own: installed from the manifests, its two servers as processes beside it.
 
-Access rules, webhook configurations and definitions are those of a real cluster, and the servers use their own service
-accounts. The API server reaches the webhook by URL, because no kubelet runs pods here.
+Access rules, webhook configurations and definitions are the same as in a real cluster, and the servers use their own
+service accounts. The API server reaches the webhook by URL, because no kubelet runs pods here.
 """
 
 import os
@@ -78,9 +78,9 @@ class Deployment:
         return program
 
     def register_webhook(self) -> None:
-        """Register the webhook, and wait until the API server calls it, which takes a moment.
+        """Register the webhook's configurations, and wait until the API server calls the webhook, which takes a moment.
 
-        :raises controlplane.api.RefusedError: the API server refuses the configurations.
+        :raises controlplane.api.RefusedError: the API server rejects the configurations.
         """
         configurations = webhook_configurations(self.webhook_url(), self._authority)
         if self._timeout_seconds is not None:
@@ -115,15 +115,15 @@ class Deployment:
 
     @property
     def authority(self) -> str:
-        """The certificate authority of the webhook (PEM)."""
+        """The certificate authority (PEM) that signs the webhook's certificate."""
         return self._authority.decode()
 
     def webhook_url(self) -> str:
-        """The URL of the webhook."""
+        """Return the base URL of the webhook."""
         return f"https://127.0.0.1:{self._webhook_port}"
 
     def metrics_url(self) -> str:
-        """The URL of the controller's metrics."""
+        """Return the URL of the controller's metrics."""
         return f"https://127.0.0.1:{self._controller_metrics}/metrics"
 
     def _run(
@@ -144,7 +144,9 @@ class Deployment:
         raise StartError(f"{program.name} did not become ready:\n{program.tail()}")
 
     def _asked(self) -> bool:
-        """Whether the webhook gates a member and refuses an invalid Gang, tried by dry runs."""
+        """Whether the API server calls the webhook: by dry runs, a member gets a gate and an invalid Gang is
+        refused.
+        """
         metadata = {"name": "phalanx-is-asked", "namespace": "default", "labels": {GANG: "phalanx-is-asked"}}
         containers = [{"name": "main", "image": "pause"}]
         member = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers}}
@@ -155,12 +157,14 @@ class Deployment:
         return bool(pod.get("spec", {}).get("schedulingGates")) and "denied the request" in gang.get("message", "")
 
     def _tried(self, path: str, manifest: dict[str, Any]) -> dict[str, Any]:
-        """The object as the API server would store it (a dry run), or the Status with its refusal."""
+        """Return the object as the API server would store it (by a dry run), or the Status that refuses it."""
         answer: dict[str, Any] = self._control_plane.request("POST", f"{path}?dryRun=All", manifest)
         return answer
 
     def _await_service_account(self) -> None:
-        """Wait for the default service account of the system namespace. Without it no pods (probes) are admitted."""
+        """Wait for the default service account of the system namespace. Without it, the API server admits no probe
+        pod there.
+        """
         path = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/serviceaccounts/default"
 
         def there() -> bool:

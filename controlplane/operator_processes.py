@@ -1,4 +1,4 @@
-"""Operators as processes beside a control plane, with their own definitions of kinds and their own webhooks."""
+"""Operators as processes beside a control plane, with their own CustomResourceDefinitions and their own webhooks."""
 
 import ssl
 from collections.abc import Callable, Iterator
@@ -56,21 +56,21 @@ _CERTIFICATES = Path("k8s-webhook-server", "serving-certs")
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A running operator. `hooks`: its webhook configurations, to be registered."""
+    """A running operator. `hooks`: its webhook configurations, which `register` applies."""
 
     name: str
     plane: ControlPlane
     hooks: list[dict[str, Any]] = field(default_factory=list)
 
     def register(self) -> None:
-        """Register the operator's webhooks. Call it again after the cluster is emptied, which deletes them."""
+        """Register the operator's webhooks. Call it again after the cluster is emptied, because that deletes them."""
         if self.hooks:
             self.plane.apply(self.hooks)
 
 
 @contextmanager
 def running(plane: ControlPlane, name: str, *, report: Callable[[str], None] = print) -> Iterator[Running]:
-    """Run an operator. On exit, delete all objects of its kinds and stop it. The kinds stay (`define`).
+    """Run an operator. On exit, delete all objects of its kinds and stop it. Its CustomResourceDefinitions stay.
 
     :param report: receives the last lines of the operator's log on exit.
     """
@@ -80,7 +80,7 @@ def running(plane: ControlPlane, name: str, *, report: Callable[[str], None] = p
     health = _HEALTH.get(name, health)
     wait_until(lambda: not _lives(health), PATIENCE, f"port {health} to be free, which {name} cannot do without")
     folder = plane.directory / name
-    folder.mkdir(exist_ok=True)  # another file of tests may have had it run on this plane before
+    folder.mkdir(exist_ok=True)  # the operator may have run on this control plane before, for other tests
     authority = new_authority(name, datetime.now(UTC))
     _write_pair(folder / _CERTIFICATES, issue(authority, ServerNames(addresses=(LOOPBACK,)), datetime.now(UTC)))
     if name == "training-operator":
@@ -111,9 +111,9 @@ def running(plane: ControlPlane, name: str, *, report: Callable[[str], None] = p
 
 
 def _delete_all(plane: ControlPlane, definitions: list[dict[str, Any]]) -> int:
-    """Delete the objects of these kinds, and return how many there were. A kind that cannot be listed counts as one.
+    """Delete the objects of these kinds, and return how many there were, so that the caller can repeat it until 0.
 
-    Some objects disappear only while their operator runs.
+    A kind that cannot be listed counts as one object. Some objects disappear only while their operator runs.
     """
     count = 0
     for spec in (each["spec"] for each in definitions):
@@ -130,7 +130,7 @@ def _delete_all(plane: ControlPlane, definitions: list[dict[str, Any]]) -> int:
 
 
 def _arguments(plane: ControlPlane, name: str, port: int, health: int) -> list[str]:
-    """The arguments that start the operator on the given ports, without leader election."""
+    """Return the arguments that start the operator on the given ports, without leader election."""
     if name in _FLAGS:
         return [each.format(health=f"{LOOPBACK}:{health}", port=port) for each in _FLAGS[name]]
     group, certificates, told_where = _CONFIGURATIONS[name]
@@ -150,7 +150,9 @@ def _arguments(plane: ControlPlane, name: str, port: int, health: int) -> list[s
 
 
 def _give_own_secret(plane: ControlPlane) -> None:
-    """Create the Secret and the file for which the training operator waits at its start. It fills the Secret itself."""
+    """Create the Secret and the file for which the training operator waits at its start. It fills the Secret by
+    itself.
+    """
     metadata = {"name": _OWN_PAIR, "namespace": "kube-system"}
     plane.apply([{"apiVersion": "v1", "kind": "Secret", "metadata": metadata}])
     _MOUNTED.parent.mkdir(parents=True, exist_ok=True)

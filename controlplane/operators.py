@@ -3,8 +3,8 @@
 Each operator is built like the control plane, from the module pinned in `operator-pins`, into its own cache. If a
 module builds with the control plane's versions of the Kubernetes libraries, these are pinned, so that Go has compiled
 them already. Go's minimal version selection (MVS) lets a build request newer versions than the module does. The other
-modules share KubeRay's versions, the newest with which all of them build. The cost of the builds is in
-docs/decisions/0033. The definitions and the webhooks of an operator come from the same module.
+modules share KubeRay's versions, the newest with which all of them build. docs/decisions/0033 has the cost of the
+builds. The definitions and the webhooks of an operator come from the same module.
 """
 
 import sys
@@ -28,7 +28,10 @@ _PINS = Path(__file__).parent / "operator-pins"
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """An operator. `module`: its Go module. `definitions`, `webhooks`: files of the module; "": it has none."""
+    """An operator: its Go module, and where its main package, CustomResourceDefinitions and webhooks are in the module.
+
+    `module`: the path of the Go module. `definitions`, `webhooks`: files or folders inside; "": the operator has none.
+    """
 
     name: str
     module: str
@@ -86,7 +89,7 @@ OPERATORS = {
 
 
 def program(name: str, progress: Progress | None = None) -> Path:
-    """The path of an operator's program. If it is not in the cache, it is built first (half a minute, once).
+    """Return the path of an operator's program. If it is not in the cache, it is built first (half a minute, once).
 
     :raises KeyError: there is no operator of that name.
     :raises controlplane.programs.binaries.BuildError: the build failed. The text is the end of the toolchain's output.
@@ -96,14 +99,15 @@ def program(name: str, progress: Progress | None = None) -> Path:
 
 
 def definitions(name: str) -> Iterator[dict[str, Any]]:
-    """The definitions of an operator's kinds, as its module has them. Raises as `source`."""
+    """Yield the CustomResourceDefinitions of an operator, from its module. Raises the exceptions of `source`."""
     for file in sorted(source(name).glob(OPERATORS[name].definitions)):
         yield from filter(None, yaml.load_all(file.read_text(), yaml.CSafeLoader))
 
 
 def webhooks(name: str, kubectl: Callable[..., str], url: str, authority: bytes) -> Iterator[dict[str, Any]]:
-    """An operator's webhook configurations, with `url` (https://host:port) instead of the Service. Raises as `source`.
+    """Yield an operator's webhook configurations, changed to call `url` (https://host:port) instead of the Service.
 
+    Raises the exceptions of `source`.
     :param kubectl: runs kubectl with the given arguments and returns its output.
     :param authority: the certificate of the authority that the API server trusts at `url` (PEM).
     """
@@ -120,7 +124,7 @@ def webhooks(name: str, kubectl: Callable[..., str], url: str, authority: bytes)
 
 
 def source(name: str) -> Path:
-    """The files of an operator's module. Raises as `module_files`."""
+    """Return the folder with the source files of an operator's Go module. Raises the exceptions of `module_files`."""
     return module_files(_PINS / name, OPERATORS[name].module)
 
 

@@ -1,4 +1,4 @@
-"""Progress of long steps on standard error, one line each, with the time that the step took."""
+"""Reports the progress of long steps on standard error, one line for each step, with its duration."""
 
 import sys
 import threading
@@ -17,13 +17,16 @@ class Progress:
         self._stream = stream
 
     def say(self, text: str, end: str = "\n") -> None:
-        """Write a line, or the beginning of one."""
+        """Write a line, or with another `end` the beginning of a line."""
         if self._stream is not None:
             print(text, end=end, file=self._stream, flush=True)
 
     @contextmanager
     def step(self, text: str, estimate: object = "") -> Iterator[None]:
-        """Print a step when it begins, and its time when it ends. `estimate`: its text is the progress of the step."""
+        """Print the name of a step when it begins, and its duration when it ends.
+
+        `estimate`: its text, such as "40 %", is printed from time to time while the step lasts.
+        """
         self.say(f"  {text} …", end=" ")
         started = time.monotonic()
         done = threading.Event()

@@ -31,7 +31,7 @@ class WatchEvent:
 
 
 class Recorder:
-    """A watch on one path, from now on, in a thread of its own. Use it as a context manager."""
+    """Records the watch events of one API path in a thread, from its start on. Use it as a context manager."""
 
     def __init__(self, control_plane: ControlPlane, path: str = "/api/v1/pods") -> None:
         self._control_plane = control_plane
@@ -44,7 +44,7 @@ class Recorder:
         self._thread = threading.Thread(target=self._record, name="recorder", daemon=True)
 
     def __enter__(self) -> Self:
-        """Start the watch. It records the events from now on."""
+        """Start the watch. It records the events that happen from now on."""
         start = self._control_plane.request("GET", self._path)["metadata"]["resourceVersion"]
         connection = self._control_plane.watch(self._path, start)
         self._socket = connection.sock
@@ -73,18 +73,18 @@ class Recorder:
 
     @property
     def ended(self) -> bool:
-        """Whether the watch is over, so that nothing more is recorded."""
+        """Whether the watch is over, so that no further event will be recorded."""
         with self._changed:
             return bool(self._ended)
 
     def of(self, name: str) -> list[WatchEvent]:
-        """The events of one object."""
+        """Return the recorded events of one object."""
         return [event for event in self.events if event.name == name]
 
     def wait_for(self, condition: Callable[[list[WatchEvent]], bool], seconds: float = 300.0) -> list[WatchEvent]:
-        """Wait until the events so far fulfil `condition`, and return them.
+        """Wait until `condition` returns True for the events recorded so far, and return these events.
 
-        :raises TimeoutError: they did not in that time, or the watch has ended; the text says how.
+        :raises TimeoutError: it did not in that time, or the watch has ended; the text contains the last events.
         """
         deadline = time.monotonic() + seconds
         with self._changed:
@@ -114,5 +114,5 @@ class Recorder:
 
 
 def bound(event: WatchEvent) -> str:
-    """The node of the pod in an event, "" while it has none."""
+    """Return the node of the pod in an event; "" if the pod has none."""
     return str(event.object["spec"].get("nodeName", ""))

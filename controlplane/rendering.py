@@ -32,7 +32,7 @@ class RenderError(Exception):
 
 
 def kustomize(folder: Path) -> str:
-    """The objects of a kustomization, as `kubectl kustomize` prints them.
+    """Return the objects of a kustomization, as the YAML that `kubectl kustomize` prints.
 
     :raises RenderError: the kustomization is wrong, or kubectl warns.
     """
@@ -44,14 +44,16 @@ def kustomize(folder: Path) -> str:
 
 
 def made() -> Iterator[tuple[Path, str]]:
-    """Every generated file, with its content."""
+    """Yield the path of every generated file, with its content."""
     for file in ("mutating.yaml", "validating.yaml"):
         yield MANIFESTS / "webhook-by-url" / file, _by_url(file)
     yield INSTALL, _HEADER + kustomize(MANIFESTS / "default")
 
 
 def _by_url(file: str) -> str:
-    """The patch by which every webhook of a configuration is called by URL. kustomize inserts the address."""
+    """Return the patch that makes the API server call every webhook of a configuration by URL. kustomize inserts
+    the address.
+    """
     document = yaml.safe_load((MANIFESTS / "webhook" / file).read_text())
     webhooks = "".join(
         f"- name: {each['name']}\n"

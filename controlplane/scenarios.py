@@ -35,18 +35,17 @@ _POLL_SECONDS = 0.2
 
 
 class Act(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
-    """Files that are applied in order, and the expected state after that.
+    """One step of a scenario: files that are applied in order, and the expected state after that.
 
     Pods are named by patterns (`pi-*`), in any namespace. A file of an operator's module is written `operator:path`.
-
     - `nodes`: the nodes of the matching pods, in the order of the pods' names (`anyOrder`: sorted).
-    - `pending`: the matching pods have no node, and this text is in their condition.
+    - `pending`: the matching pods have no node, and their condition contains this text.
     - `nominated`: the nodes that were nominated for the matching pods during the act.
-    - `said`: a text that was in the condition of each matching pod during the act.
-    - `events`: the text of the events on objects of a name, in small letters.
+    - `said`: a text that the condition of each matching pod contained during the act.
+    - `events`: a text that an event on the object of this name contains, in small letters.
     - `victims`: the pods that were evicted in this act.
     - `delete`: files, or `kind/name`s, that are deleted before anything is applied. The operators of the act before
-      still run then. With `operators`, the act waits until all dependent objects are gone.
+    still run then. With `operators`, the act waits until all dependent objects are gone.
     - `trigger`: CronJobs of which a Job is created at once, with the Job's name.
     - `goesOn`: the pods of Jobs run until they are deleted, like trainings. Without it they complete at once.
     - `operators`: the operators that run during the act.
@@ -68,7 +67,7 @@ class Act(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=Tru
 
 
 class Scenario(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
-    """The example of a documented system.
+    """The example of one documented system, as a sequence of acts.
 
     `slowDeletion`: by priority class, the seconds that its pods take to end. `folder`: the folder of the files, if it
     is not the folder with the scenario's name.
@@ -82,7 +81,7 @@ class Scenario(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_field
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One expectation of an act, with the observed value."""
+    """One expectation of an act, with the expected and the observed value."""
 
     what: str
     expected: str
@@ -95,12 +94,15 @@ class Row:
 
 
 def read(folder: Path) -> Scenario:
-    """The scenario of a folder's files."""
+    """Return the scenario that belongs to the folder's name."""
     return msgspec.yaml.decode((EXAMPLES / "scenarios" / f"{folder.name}.yaml").read_text(), type=Scenario)
 
 
 def played(scenario: Scenario, folder: Path, control_plane: ControlPlane) -> Iterator[tuple[Act, list[Row]]]:
-    """Play the acts in order. An operator keeps running between consecutive acts that name the same operators."""
+    """Play the acts in order, and yield each act with its expectations and the observed values.
+
+    An operator keeps running between consecutive acts that name the same operators.
+    """
     present: tuple[str, ...] = ()
     with ExitStack() as stack:
         for act in scenario.acts:
@@ -110,18 +112,19 @@ def played(scenario: Scenario, folder: Path, control_plane: ControlPlane) -> Ite
                 _delete(act, folder, control_plane, await_all=bool(present))
                 stack.close()
                 for each in act.operators:
-                    stack.enter_context(running(control_plane, each, report=_nobody)).register()
+                    stack.enter_context(running(control_plane, each, report=_ignore_log)).register()
                 present = act.operators
             yield act, play(act, folder, control_plane, deletes=deletes)
 
 
-def _nobody(_text: str) -> None:
-    """Ignore the operator's log."""
+def _ignore_log(_text: str) -> None:
+    """Ignore the text: the operator's log is not needed here."""
 
 
 def play(act: Act, folder: Path, control_plane: ControlPlane, *, deletes: bool = True) -> list[Row]:
     """Play one act, and observe until everything is as expected or `PATIENCE_SECONDS` are over.
 
+    Returns the expectations with the values observed last.
     :param deletes: whether to delete the objects of `act.delete` first. False: they are deleted already.
     """
     before = _evicted(control_plane)
@@ -134,7 +137,7 @@ def play(act: Act, folder: Path, control_plane: ControlPlane, *, deletes: bool =
             control_plane.kubectl("create", "job", name, f"--from=cronjob/{cron_job}")
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
-            rows = [*_on_the_way(act, recorder.events), *_look(act, control_plane, before)]
+            rows = [*_rows_of_events(act, recorder.events), *_rows_at_the_end(act, control_plane, before)]
             if all(row.right for row in rows) or time.monotonic() > deadline:
                 return rows
             time.sleep(_POLL_SECONDS)
@@ -153,14 +156,14 @@ def _file(folder: Path, name: str) -> Path:
 
 
 def _apply(control_plane: ControlPlane, path: Path, *, goes_on: bool) -> None:
-    """Run `kubectl apply`, and repeat it while it is refused: the webhook sees earlier objects a moment later.
+    """Run `kubectl apply`, and repeat it while it is refused, because the webhook sees earlier objects a moment later.
 
     :raises RuntimeError: the file is still refused after `PATIENCE_SECONDS`.
     """
     text = path.read_text()
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
-        answer = control_plane.kubectl_result("apply", "-f", "-", stdin=_going_on(text) if goes_on else text)
+        answer = control_plane.kubectl_result("apply", "-f", "-", stdin=_with_pods_that_run(text) if goes_on else text)
         if answer.returncode == 0:
             break
         if time.monotonic() > deadline:
@@ -171,8 +174,10 @@ def _apply(control_plane: ControlPlane, path: Path, *, goes_on: bool) -> None:
         control_plane.await_nodes(names)
 
 
-def _going_on(text: str) -> str:
-    """The manifests with the annotation `GOES_ON` on each pod template: kwok does not complete these pods."""
+def _with_pods_that_run(text: str) -> str:
+    """Return the manifests with the annotation `GOES_ON` on each pod template, so that kwok does not complete these
+    pods.
+    """
     manifests = [each for each in yaml.safe_load_all(text) if each]
     for template in (each for manifest in manifests for each in _templates(manifest.get("spec"))):
         template.setdefault("metadata", {}).setdefault("annotations", {})[GOES_ON] = "true"
@@ -180,7 +185,7 @@ def _going_on(text: str) -> str:
 
 
 def _templates(part: Any) -> Iterator[dict[str, Any]]:
-    """The pod templates in a part of a manifest: all mappings that have a spec with containers."""
+    """Yield the pod templates in a part of a manifest: all mappings that have a spec with containers."""
     if isinstance(part, dict) and "containers" in (part.get("spec") or {}):
         yield part
     elif isinstance(part, dict | list):
@@ -188,8 +193,8 @@ def _templates(part: Any) -> Iterator[dict[str, Any]]:
             yield from _templates(each)
 
 
-def _on_the_way(act: Act, events: Sequence[WatchEvent]) -> Iterator[Row]:
-    """The rows of `nominated` and `said`: states during the act, read from all recorded events of the pods."""
+def _rows_of_events(act: Act, events: Sequence[WatchEvent]) -> Iterator[Row]:
+    """Yield the rows of `nominated` and `said`: states during the act, read from all recorded events of the pods."""
     for pattern, nodes in act.nominated.items():
         held: dict[str, str] = {}
         for event in _events_of(events, pattern):
@@ -210,7 +215,7 @@ def _events_of(events: Sequence[WatchEvent], pattern: str) -> Iterator[WatchEven
     return (event for event in events if fnmatch.fnmatchcase(event.name, pattern))
 
 
-def _look(act: Act, control_plane: ControlPlane, evicted_before: set[str]) -> Iterator[Row]:
+def _rows_at_the_end(act: Act, control_plane: ControlPlane, evicted_before: set[str]) -> Iterator[Row]:
     pods = _pods(control_plane)
     for pattern, nodes in act.nodes.items():
         seen = [pod["spec"].get("nodeName", "-") for pod in _matching(pods, pattern)]
@@ -245,7 +250,7 @@ def _message(pod: Mapping[str, Any]) -> str:
 
 
 def _evicted(control_plane: ControlPlane) -> set[str]:
-    """Names of the pods that were evicted for a gang, read from the events of the evictions."""
+    """Return the names of the pods that were evicted for a gang, read from the events of the evictions."""
     return {each["regarding"]["name"] for each in _events(control_plane) if each["reason"] == "Preempted"}
 
 
@@ -286,17 +291,17 @@ def _table(act: Act, rows: Sequence[Row]) -> Table:
 
 
 def files_of(folder: Path, scenario: Scenario) -> Path:
-    """The folder of a scenario's files. `folder`: the default, the folder with the scenario's name."""
+    """Return the folder of a scenario's files. `folder`: the default, the folder with the scenario's name."""
     return EXAMPLES / scenario.folder if scenario.folder else folder
 
 
 def scenarios() -> list[Path]:
-    """Every scenario, as the folder with its name. The folder may not exist."""
+    """Return every scenario, as the folder with the scenario's name. The folder may not exist."""
     return sorted(EXAMPLES / path.stem for path in EXAMPLES.glob("scenarios/*.yaml"))
 
 
 def folders() -> list[Path]:
-    """The folders of all examples with a scenario of the same name. These scenarios need no operator."""
+    """Return the folders of all examples with a scenario of the same name. These scenarios need no operator."""
     return [each for each in scenarios() if each.is_dir()]
 
 

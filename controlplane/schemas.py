@@ -33,14 +33,16 @@ _Schema = Mapping[str, Any]
 
 
 def reduced(swagger: _Schema, version: str) -> dict[str, Any]:
-    """The content of the schema file: the kinds that Phalanx reads, the definitions that they need, and the source."""
+    """Return the content of the schema file: the kinds that Phalanx reads, the definitions that they need, and the
+    source.
+    """
     kinds = dict(sorted(_kinds(swagger["definitions"])))
     definitions = _reachable(kinds.values(), swagger["definitions"])
     return {"source": f"{MODULE}/{SPEC}", "version": version, "kinds": kinds, "definitions": definitions}
 
 
 def written(content: _Schema) -> str:
-    """The text of the schema file. Each definition is one line, so that a diff of two versions is short."""
+    """Return the text of the schema file. Each definition is one line, so that a diff of two versions is short."""
     head = json.dumps({key: content[key] for key in ("source", "version", "kinds")}, indent=0)[:-2]
     lines = (f"{json.dumps(name)}: {_compact(each)}" for name, each in content["definitions"].items())
     return f'{head},\n"definitions": {{\n' + ",\n".join(lines) + "\n}\n}\n"
@@ -51,7 +53,9 @@ def _compact(value: Any) -> str:
 
 
 def _kinds(definitions: _Schema) -> Iterator[tuple[str, str]]:
-    """By `apiVersion kind`, the definition of each kind that is read, in every version that is published."""
+    """Yield each kind that Phalanx reads, in every published version: `apiVersion kind` and the name of its
+    definition.
+    """
     read = TYPED.keys() | WORKLOADS.keys()
     for name, definition in definitions.items():
         for each in definition.get("x-kubernetes-group-version-kind", ()):
@@ -79,7 +83,7 @@ def _references(part: Any) -> Iterator[str]:
 
 
 def _converted(schema: _Schema, name: str = "") -> dict[str, Any]:
-    """One definition, or a part of one, as JSON Schema."""
+    """Return one OpenAPI definition, or a part of one, as JSON Schema."""
     if "$ref" in schema:
         return {"$ref": schema["$ref"]}
     if name == _QUANTITY:
@@ -105,7 +109,9 @@ def _converted(schema: _Schema, name: str = "") -> dict[str, Any]:
 
 
 def _module() -> Path:
-    """The folder of the pinned module; it is fetched through the Go module proxy if it is not in Go's cache."""
+    """Return the folder of the pinned Go module, which is fetched through the Go module proxy if Go's cache lacks
+    it.
+    """
     command = [find_go(_CACHE, Progress()), "mod", "download", "-json", MODULE]
     environment = {**os.environ, "GOFLAGS": "-mod=mod"}
     answer = subprocess.run(command, cwd=_BUILD, capture_output=True, text=True, check=True, env=environment)

@@ -44,7 +44,7 @@ PHASES: Mapping[str, tuple[str, str]] = {
 
 
 class Showcase:
-    """The cluster of `phalanx demo --keep`."""
+    """The cluster of `phalanx demo --keep`: creates its nodes and gangs, serves its page, and prints what it shows."""
 
     def __init__(self, control_plane: ControlPlane, deployment: Deployment, progress: Progress) -> None:
         self._control_plane = control_plane
@@ -85,7 +85,9 @@ class Showcase:
 
     @contextmanager
     def page(self) -> Iterator[str]:
-        """Serve the page on the loopback meanwhile. Yield its URL, which holds the key of the administrator."""
+        """Serve the web page on the loopback until the `with` block ends. Yield its URL, which contains the
+        administrator's key.
+        """
         gateway = Gateway(self._deployment.webhook_url(), self._deployment.authority, lambda: self._control_plane.token)
         server = make_server(LOOPBACK, 0, gateway.application, threaded=True, request_handler=_Silent)
         serving = threading.Thread(target=server.serve_forever, name="page", daemon=True)
@@ -137,14 +139,14 @@ class Showcase:
 
 
 class _Silent(WSGIRequestHandler):
-    """Logs no request: the key is in the first one."""
+    """Logs no request, because the URL of the first request contains the key."""
 
     def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002 - the name of the base class
         """Log nothing."""
 
 
 def nodes() -> list[Manifest]:
-    """The nodes, `gpu-000` to `gpu-127`, with the labels of their spine, block and rack."""
+    """Return the nodes, `gpu-000` to `gpu-127`, with the labels of their spine, block and rack."""
     return [_node(number) for number in range(SPINES * BLOCKS_PER_SPINE * RACKS_PER_BLOCK * NODES_PER_RACK)]
 
 
@@ -167,7 +169,7 @@ def _node(number: int) -> Manifest:
 
 
 def own_command() -> str:
-    """The command with which `phalanx` was started, as a person can type it."""
+    """Return the command with which `phalanx` was started, in a form that a user can type."""
     started = Path(sys.argv[0])
     return shlex.quote(str(started)) if started.name == "phalanx" else ".venv/bin/phalanx"
 

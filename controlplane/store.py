@@ -14,17 +14,16 @@ _IN_TWO_PARTS = ("services",)
 
 
 class Stored(NamedTuple):
-    """The name of an object and its namespace. "" for a cluster-scoped object."""
+    """The name of a stored object, and its namespace ("" for a cluster-scoped object)."""
 
     namespace: str
     name: str
 
 
 def stored_objects(etcd_url: str) -> Mapping[str, list[Stored]]:
-    """All stored objects by kind. A kind without objects is missing.
+    """Return all objects that etcd stores, by kind. A kind without objects is missing.
 
     Kinds have their names in etcd: `pods`, `minions` (nodes), `services/specs`, `ray.io/rayclusters`.
-
     :raises urllib3.exceptions.HTTPError: etcd does not answer.
     """
     wanted = {"key": _encoded(_ROOT), "range_end": _encoded(_ROOT[:-1] + chr(ord(_ROOT[-1]) + 1)), "keys_only": True}

@@ -1,7 +1,7 @@
-"""The assembler: the only place that makes a `Gang`.
+"""The only place that constructs a `Gang`: from a placement request and a description of the gang's members.
 
-A dialect turns keys and objects into a `PlacementRequest`. A kind of workload, or a group object, describes what the
-gang consists of. The assembler joins the two.
+A dialect derives the `PlacementRequest` from keys and objects. A workload or a group object determines the members
+(`GangWorkload`).
 """
 
 from collections.abc import Sequence
@@ -27,13 +27,16 @@ class GangWorkload:
     groups: tuple[ObjectRef, ...] = ()
     part: str = ""
     expected: int | None = None
-    """None: the counts of the pod sets."""
+    """None: the sum of the pod sets' counts."""
     exact_nodes: bool | None = None
-    """None: if a member has a rank."""
+    """None: true if a member has a rank."""
 
 
 def of_one_set(members: Sequence[Member], name: str, expected: int, minimum: int) -> tuple[PodSet, ...]:
-    """Return the only pod set of a gang. If more pods exist than expected, they are members, too."""
+    """Return the pod sets of a gang that has only one.
+
+    If more members exist than `expected`, the pod set's count is the number of members.
+    """
     return (PodSet(name, max(expected, len(members)), minimum),)
 
 
@@ -43,7 +46,7 @@ def assemble(
     request: PlacementRequest = NO_REQUEST,
     waiting_for: tuple[str, ...] = (),
 ) -> Gang:
-    """Return the gang of a workload with a placement request."""
+    """Return the gang with these members and this placement request. `waiting_for`: see `Gang`."""
     expected, exact_nodes = workload.expected, workload.exact_nodes
     if expected is None:
         expected = sum(pod_set.count for pod_set in workload.pod_sets)
@@ -67,9 +70,9 @@ def assemble(
 
 
 def awaiting(key: GangKey, ref: ObjectRef, members: tuple[Member, ...], part: str = "") -> Gang:
-    """Return the gang of pods whose object, `ref`, does not exist (yet). The gang waits for the object.
+    """Return the gang of pods that name an object `ref` that does not exist. The gang waits for the object.
 
-    :param part: the part of the object that the gang is, if the object asks for several gangs.
+    :param part: the part of the object that is this gang, if the object asks for several gangs.
     """
     created = min(age(member.pod.metadata) for member in members)[0].rstrip("~")
     groups, sets = () if part else (ref,), of_one_set(members, members[0].pod_set, 0, len(members))

@@ -1,15 +1,15 @@
-"""The collector of faults and advice during the reading of gangs."""
+"""The collector of faults and advice while dialects read objects, and their texts for statuses."""
 
 from collections.abc import Iterable, Sequence
 
 from gangs.model import Advice, Fault, Misplaced, ObjectRef
 
 _MOST_SAID, _LONGEST = 5, 1000
-"""The most faults in one gang's text, and the most characters of each."""
+"""The largest number of faults in the text about one gang, and the largest number of characters of each."""
 
 
 class Findings:
-    """Faults and advice in the order in which they were found, each once."""
+    """Faults and advice in the order in which they were reported. A repeated one is kept once."""
 
     def __init__(self) -> None:
         self._faults: dict[Fault, None] = {}
@@ -26,34 +26,40 @@ class Findings:
         return tuple(self._advice)
 
     def fault(self, ref: ObjectRef, at: str, problem: str, remedy: str) -> None:
-        """Report a fault: problem and remedy at `at`, a field path of the object `ref`."""
+        """Report a fault of the object `ref`. `at`: the path of the field."""
         self._faults[Fault(ref, at, problem, remedy)] = None
 
     def advise(self, ref: ObjectRef, at: str, text: str, awaited: str = "") -> None:
-        """Report advice, which blocks nothing. `awaited`: what the object's gang waits for, if the advice says so."""
+        """Report advice on the object `ref`, which blocks nothing. `at`: the path of the field.
+
+        `awaited`: the entry of `Gang.waiting_for` that the advice is about; "" for other advice.
+        """
         self._advice[Advice(ref, at, text, awaited)] = None
 
     def misplaced(self, ref: ObjectRef, at: str, text: str) -> None:
-        """Report a key that is not read at `at`. It blocks nothing in the cluster, and is a mistake in a file."""
+        """Report a key in a place (`at`) where Phalanx does not read it (`gangs.model.Misplaced`)."""
         self._advice[Misplaced(ref, at, text)] = None
 
     def take(self, faults: Iterable[Fault], advice: Iterable[Advice] = ()) -> None:
-        """Take over what another reader has found."""
+        """Add faults and advice that were found elsewhere."""
         self._faults.update(dict.fromkeys(faults))
         self._advice.update(dict.fromkeys(advice))
 
 
 def said_of(faults: Sequence[Fault]) -> str:
-    """Return the faults on one line: the first ones, shortened, and the number of the others.
+    """Return the text about the faults of a gang, on one line: the first five faults, and the number of the others.
 
-    The text is written on every member. It is limited because a thousand members may have a fault each, and a fault may
+    The text is limited because it is written on every member. A thousand members may have a fault each, and a fault may
     quote user input of any length.
     """
     return "; ".join(_first(list(map(str, faults))))
 
 
-def to_be_put_right(faults: Sequence[Fault]) -> tuple[str, ...]:
-    """Return what a gang waits for if it stays a gang in spite of these faults (`gangs.held_nodes.stays_charged`)."""
+def waits_for_corrections(faults: Sequence[Fault]) -> tuple[str, ...]:
+    """Return the entries of `Gang.waiting_for` for a gang that has these faults but is still a gang.
+
+    Such a gang has running members that use quota (`gangs.held_nodes.stays_charged`).
+    """
     texts = [f"{each.object} to be put right ({each.field}: {each.problem}; {each.remedy})" for each in faults]
     return tuple(_first(texts))
 

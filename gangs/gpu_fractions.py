@@ -1,7 +1,8 @@
-"""GPU fractions. KAI Scheduler and Run:ai allocate them by annotations. The stock scheduler allocates whole devices.
+"""The refusal of GPU fractions: annotations of KAI Scheduler and Run:ai by which a pod asks for a part of a GPU.
 
-A request for a fraction is refused, never ignored: a member placed without it would share its GPU with other users'
-pods. Source of the keys: KAI Scheduler's constants (v0.17).
+The stock scheduler allocates whole devices only. A request for a fraction is therefore a fault. It is never ignored,
+because a pod without the fraction would share its GPU with other users' pods. Source of the keys: KAI Scheduler's
+constants (v0.17).
 """
 
 from collections.abc import Mapping
@@ -25,14 +26,17 @@ _REMEDY = "leave it out and ask for whole GPUs (resources.limits), or for the de
 
 
 def fractions(ref: ObjectRef, at: str, annotations: Mapping[str, str]) -> list[Fault]:
-    """Return a fault for each annotation that requests a GPU fraction. `at`: the path of the annotations."""
+    """Return a fault for each annotation that requests a GPU fraction.
+
+    :param at: the path of the annotations in the object `ref`.
+    """
     if _KEYS.isdisjoint(annotations):
         return []
     return [Fault(ref, f"{at}[{key}]", _PROBLEM, _REMEDY) for key in FRACTION_KEYS if key in annotations]
 
 
 def without_fractions(reading: Reading) -> Reading:
-    """Return the reading without gangs whose unbound members request GPU fractions; these gangs get faults.
+    """Return the reading with a fault in place of each gang of which a member requests a GPU fraction.
 
     Bound members are not checked.
     """
@@ -48,6 +52,6 @@ def without_fractions(reading: Reading) -> Reading:
 
 def of_pod(pod: Pod) -> list[Fault]:
     """Return a fault for each annotation of the pod that requests a GPU fraction."""
-    if _KEYS.isdisjoint(pod.metadata.annotations):  # nearly every one
+    if _KEYS.isdisjoint(pod.metadata.annotations):  # fast path: true of nearly every pod
         return []
     return fractions(pod_ref(pod), "metadata.annotations", pod.metadata.annotations)

@@ -10,9 +10,9 @@ from kube.objects import Pod
 def held_node(pod: Pod) -> str:
     """Return the node to which a member is bound or released; "" for a member that can still be planned.
 
-    A released pod has lost its gate and carries the annotation of its plan. Its node is its nominated node. If the
-    stock scheduler has cleared the nomination, it is the node of the plan. A pod that only the stock scheduler has
-    nominated (for its own preemption) has never been planned, and can still be planned.
+    A released pod has no gate any more, and has the annotation `phalanx.dev/planned-node`. Its node is the nominated
+    node. If the stock scheduler has cleared the nomination, it is the planned node. The stock scheduler itself may
+    nominate a pod for preemption. Such a pod lacks the annotation, so it can still be planned.
     """
     if pod.bound:
         return pod.spec.node_name
@@ -23,13 +23,14 @@ def held_node(pod: Pod) -> str:
 
 
 def holding(pod: Pod) -> str:
-    """Return the node on which a pod holds capacity, released or only nominated; "" if it holds none."""
+    """Return the node on which a pod has capacity: it is bound, released or nominated there; "" if it has none."""
     return held_node(pod) or pod.status.nominated_node_name
 
 
 def stays_charged(account: Account | None, pods: Iterable[Pod]) -> bool:
-    """Whether a gang stays a gang in spite of new faults, such as a level that its topology has lost.
+    """Whether a gang with a new fault, such as a level that its topology has lost, still counts as a gang.
 
-    This is so if a member with a node is charged to a quota. Otherwise the quota in use would be given to other gangs.
+    It does if it uses quota: it has an account, and a member has a node (`held_node`). Otherwise the quota in use would
+    be given to other gangs.
     """
     return account is not None and any(held_node(pod) for pod in pods)

@@ -1,4 +1,4 @@
-"""Reading Kubernetes objects that arrive as plain dicts: their identity, their metadata, parts of a given type."""
+"""Access to Kubernetes objects that are plain dicts: their identity, their metadata, and parts of a given type."""
 
 import json
 import re
@@ -32,11 +32,11 @@ _PLAIN: Mapping[str, type] = {
     "object": dict,
     "null": type(None),
 }
-"""The types of plain values, by their names in msgspec's messages."""
+"""By the name of a JSON type in msgspec's messages: the Python type."""
 
 
 class MalformedError(Exception):
-    """A part of an object does not have the shape that its kind demands. Carries the fault."""
+    """A part of an object has a wrong type or shape. `fault` has the exact field."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(str(fault))
@@ -44,12 +44,15 @@ class MalformedError(Exception):
 
 
 def group_of(api_version: str) -> str:
-    """The API group of an apiVersion, "" for the core group."""
+    """Return the API group of an apiVersion; "" for the core group."""
     return api_version.rpartition("/")[0]
 
 
 def key_of(manifest: Manifest) -> ObjectKey:
-    """Return the key of the object in `gangs.sources.Sources.objects`."""
+    """Return the object's key in a catalog: (group, kind, namespace, name).
+
+    An object without a name yet has its `generateName` in the key.
+    """
     metadata = manifest.get("metadata") or {}
     name = metadata.get("name") or metadata.get("generateName") or ""
     group, kind = group_of(manifest.get("apiVersion", "")), manifest.get("kind", "")
@@ -57,37 +60,45 @@ def key_of(manifest: Manifest) -> ObjectKey:
 
 
 def ref_of(manifest: Manifest) -> ObjectRef:
-    """Names the object; by its generateName where it has no name yet."""
+    """Return a reference to the object. An object without a name yet is referred to by its `generateName`."""
     _, kind, namespace, name = key_of(manifest)
     uid = (manifest.get("metadata") or {}).get("uid") or ""
     return ObjectRef(manifest.get("apiVersion", ""), kind, namespace, name, uid)
 
 
 def pod_ref(pod: Pod) -> ObjectRef:
-    """Names a pod; by its generateName where it has no name yet."""
+    """Return a reference to the pod. A pod without a name yet is referred to by its `generateName`."""
     meta = pod.metadata
     return ObjectRef("v1", "Pod", meta.namespace, meta.name or meta.generate_name, meta.uid)
 
 
 def metadata_of(manifest: Manifest) -> ObjectMeta:
-    """The object's metadata. Raises `MalformedError`."""
+    """Return the object's metadata. Raises `MalformedError` if a field has a wrong type."""
     return decode(section(manifest, "metadata"), ObjectMeta, ref_of(manifest), "metadata")
 
 
 def section(manifest: Manifest, name: str) -> dict[str, Any]:
-    """Return a part of the object that must be a mapping, without nulls; empty if absent. Raises `MalformedError`."""
+    """Return a top-level field of the object that must be a mapping, without null values; empty if it is absent.
+
+    Raises `MalformedError` if it is no mapping.
+    """
     written = manifest.get(name)
     part = decode({} if written is None else written, dict[str, Any], ref_of(manifest), name)
     return {key: value for key, value in part.items() if value is not None}
 
 
 def pod_of(manifest: Manifest) -> Pod:
-    """A Pod manifest as the lean struct. Raises `MalformedError`."""
+    """Decode the manifest of a pod. Raises `MalformedError` if a field has a wrong type."""
     return decode(manifest, Pod, ref_of(manifest), "")
 
 
 def decode(part: Any, type_: type[_T], ref: ObjectRef, path: str) -> _T:
-    """Convert a part of the object `ref`, found at the field `path`. Raises `MalformedError` with the exact field."""
+    """Convert a part of an object from plain values to a type.
+
+    :param ref: the object, for messages.
+    :param path: the path of the part in the object; "" for the whole object.
+    :raises MalformedError: if the part does not have this type. It has the exact field.
+    """
     try:
         return msgspec.convert(part, type_)
     except msgspec.ValidationError as error:
@@ -95,7 +106,7 @@ def decode(part: Any, type_: type[_T], ref: ObjectRef, path: str) -> _T:
 
 
 def spec_of(manifest: Manifest, type_: type[_T], findings: Findings) -> _T | None:
-    """Decode an object's `spec`; return None if it is malformed. The fault goes to `findings`."""
+    """Decode an object's `spec`. If it is malformed, add the fault to `findings` and return None."""
     try:
         return decode(manifest.get("spec"), type_, ref_of(manifest), "spec")
     except MalformedError as error:
@@ -104,10 +115,12 @@ def spec_of(manifest: Manifest, type_: type[_T], findings: Findings) -> _T | Non
 
 
 def parted(message: str, part: Any) -> tuple[str, str]:
-    """Split msgspec's message about a value, which ends in "- at `$.where`" below its root, into problem and place.
+    """Split msgspec's message about a value into the problem and the path of the wrong field; "" if it is the value.
 
-    For a mapping, msgspec only reports that some value is wrong. The place then is the first key whose value has that
-    type.
+    Example: "Expected `int`, got `str` - at `$.spec.count`" gives ("Expected `int`, got `str`", ".spec.count"). For a
+    mapping, msgspec only reports that some value is wrong. The path then has the first key whose value has that type.
+
+    :param part: the value that msgspec could not convert.
     """
     problem, _, where = message.partition(" - at `$")
     where = where.rstrip("`")
@@ -134,15 +147,21 @@ def _fault_of(message: str, part: Any, ref: ObjectRef, path: str) -> Fault:
 
 
 def shape_remedy(problem: str) -> str:
-    """Return the remedy for a value of a wrong type, from msgspec's message.
+    """Return the remedy for a value of a wrong type.
 
-    Most often the value is a label that looks like a number and lacks quotes.
+    A label that YAML reads as a number or a boolean is the most frequent mistake. Its remedy is to put it in quotes.
+
+    :param problem: msgspec's message, such as "Expected `str`, got `int`".
     """
     return "put it in quotes" if _UNQUOTED.fullmatch(problem) else "correct the value"
 
 
 def advise_unknown(part: Any, known: Iterable[str], ref: ObjectRef, path: str, findings: Findings) -> None:
-    """Warn of each key of a mapping that is not read. Most often it is a typo."""
+    """Report, as advice, each key of a mapping that is not among the known fields. Most often it is a typo.
+
+    :param part: the mapping; anything else is ignored.
+    :param path: the path of the mapping in the object `ref`.
+    """
     names = tuple(known)
     for key in part if isinstance(part, Mapping) else ():
         if key not in names:
@@ -150,7 +169,7 @@ def advise_unknown(part: Any, known: Iterable[str], ref: ObjectRef, path: str, f
 
 
 def json_of(text: str) -> tuple[Any, str]:
-    """Return the value of a JSON text and "", or None and the fault of the text."""
+    """Return the value of a JSON text and ""; if the text is no JSON, None and the problem, for a message."""
     try:
         return json.loads(text, object_pairs_hook=_each_once), ""
     except _DoubledError as error:
@@ -175,7 +194,10 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def yaml_of(manifest: Manifest, key: str) -> dict[str, Any]:
-    """Return the mapping that a ConfigMap holds as YAML under a key; {} if there is none. Raises `MalformedError`."""
+    """Return the YAML mapping in a ConfigMap's data under a key; {} if the key is missing.
+
+    Raises `MalformedError` if the text is no YAML mapping.
+    """
     text = section(manifest, "data").get(key, "")
     mapping, problem = _yaml_mapping(text if isinstance(text, str) else "")
     if problem:
@@ -185,9 +207,9 @@ def yaml_of(manifest: Manifest, key: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=16)
 def _yaml_mapping(text: str) -> tuple[dict[str, Any], str]:
-    """Return the mapping of a YAML text and "", or an empty mapping and the fault of the text.
+    """Return the mapping in a YAML text and ""; if the text is no YAML mapping, {} and the problem, for a message.
 
-    The result is cached, because texts of ConfigMaps are read often. Callers must not modify the mapping.
+    The result is cached, because ConfigMaps are read often. Callers must not modify the mapping.
     """
     doubled: list[Doubled] = []
     try:
@@ -196,7 +218,7 @@ def _yaml_mapping(text: str) -> tuple[dict[str, Any], str]:
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         return {}, f"cannot be read as YAML: {where}{error.problem or error.context}"
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none, or a nesting without end
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # an invalid date, or nesting that is too deep
         return {}, f"cannot be read as YAML: {' '.join(str(error).split())}"
     if doubled:
         return {}, f"line {doubled[0].line}: {doubled[0]}"
@@ -205,5 +227,8 @@ def _yaml_mapping(text: str) -> tuple[dict[str, Any], str]:
 
 
 def integer(text: str) -> int | None:
-    """A whole number in decimal, None where the text is none (no blanks, no other digits than 0-9)."""
+    """Return the whole number in a text; None if the text is none.
+
+    Only the digits 0-9 with an optional sign are accepted: no blanks, and at most 18 digits.
+    """
     return int(text) if _INTEGER.fullmatch(text) else None

@@ -1,6 +1,4 @@
-"""Rules about members that all dialects share: which pods count, their order, and the values on which they must
-agree.
-"""
+"""Rules that all dialects share: which pods count as members, their ranks and order, and their equal priority."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,15 +11,15 @@ from kube.objects import ObjectMeta, Pod
 
 WORKLOAD_INDEX_LABELS = (
     "batch.kubernetes.io/job-completion-index",  # Job, completionMode Indexed
-    "leaderworkerset.sigs.k8s.io/worker-index",  # LeaderWorkerSet, the leader first; StatefulSets make its pods
+    "leaderworkerset.sigs.k8s.io/worker-index",  # LeaderWorkerSet; before the label of its StatefulSets
     "apps.kubernetes.io/pod-index",  # StatefulSet
-    "training.kubeflow.org/replica-index",  # PyTorchJob and its like, each kind of replica from 0 on
+    "training.kubeflow.org/replica-index",  # PyTorchJob and other training jobs; each replica type counts from 0
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
-    """A rank that a user gave a pod, and the field that holds it."""
+class GivenRank:
+    """A rank that a user gave a pod by a label or an annotation. `field`: the path of the key, for messages."""
 
     index: int
     field: str
@@ -29,11 +27,11 @@ class Promise:
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A live pod, the pod set it belongs to, and the rank its user gave it."""
+    """A live or expected pod, its pod set, and the rank that its user gave it. `seated` makes members of seats."""
 
     pod: Pod
     pod_set: str
-    promise: Promise | None = None
+    given: GivenRank | None = None
 
 
 def live(pods: Iterable[Pod]) -> list[Pod]:
@@ -42,16 +40,22 @@ def live(pods: Iterable[Pod]) -> list[Pod]:
 
 
 def age(meta: ObjectMeta) -> tuple[str, NaturalKey]:
-    """Return a sort key, oldest first. Objects that are not created yet come last; names decide between equal times."""
+    """Return a sort key that puts the oldest object first, and objects that are not created yet last.
+
+    At equal times the natural order of the names decides.
+    """
     return meta.creation_timestamp or "~", natural_key(meta.name or meta.generate_name)
 
 
-def promised(pod: Pod, places: Sequence[tuple[str, Mapping[str, str], str]], findings: Findings) -> Promise | None:
-    """The rank that a key gives the pod. `places`: (field prefix, the mapping, the key), the first one set wins.
+def given_rank(pod: Pod, places: Sequence[tuple[str, Mapping[str, str], str]], findings: Findings) -> GivenRank | None:
+    """Return the rank that a label or an annotation gives the pod; None if none does.
 
-    Anything but a whole number from 0 up is a fault, and so are two places that disagree.
+    Anything but a whole number from 0 up is a fault. Two keys with different ranks are a fault, too.
+
+    :param places: the keys to look for, the first one preferred, as (path of the mapping, mapping, key). Example:
+        ("metadata.labels", the pod's labels, "phalanx.dev/index").
     """
-    found: list[Promise] = []
+    found: list[GivenRank] = []
     for where, mapping, key in places:
         if key not in mapping:
             continue
@@ -60,18 +64,20 @@ def promised(pod: Pod, places: Sequence[tuple[str, Mapping[str, str], str]], fin
             problem = f'"{mapping[key]}" is not a whole number from 0 up'
             findings.fault(pod_ref(pod), at, problem, "write the member's rank, or leave it out")
         else:
-            found.append(Promise(index, at))
+            found.append(GivenRank(index, at))
     if len({each.index for each in found}) > 1:
         findings.fault(pod_ref(pod), found[1].field, f"differs from {found[0].field}", "write the rank once")
     return found[0] if found else None
 
 
 def seated(seats: Sequence[Seat], sets: Sequence[str], findings: Findings) -> tuple[Member, ...]:
-    """Members in order of set (as `sets` lists them) and rank; two promises of one rank in a set are a fault.
+    """Return the members of a gang, ordered by pod set and rank. Members without a rank come last, by name.
 
-    A set without promises is ranked by the workload's index label if each member has a different index. Several
-    workloads that share a set have equal indices. Then the names decide, which keep each workload's pods together.
-    Members without a rank come last, in natural order of their names.
+    In a pod set in which users gave ranks, only these count. A rank that two pods have is a fault. Otherwise the
+    workload's index label gives the rank, if all its values differ. If several workloads share the pod set, they do not
+    differ. The natural order of the names then keeps the pods of each workload together.
+
+    :param sets: the names of the pod sets, in order.
     """
     ranked: list[Member] = []
     for name in sets:
@@ -82,7 +88,10 @@ def seated(seats: Sequence[Seat], sets: Sequence[str], findings: Findings) -> tu
 
 
 def in_rank_order(members: Iterable[Member], sets: Sequence[str]) -> tuple[Member, ...]:
-    """Members in order of set (as `sets` lists them), rank and natural name; those without a rank come last."""
+    """Return the members ordered by pod set, rank and natural name. In each set, members without a rank come last.
+
+    :param sets: the names of the pod sets, in order.
+    """
     positions = {name: position for position, name in enumerate(sets)}
 
     def place(member: Member) -> tuple[int, int, int, NaturalKey]:
@@ -93,16 +102,16 @@ def in_rank_order(members: Iterable[Member], sets: Sequence[str]) -> tuple[Membe
 
 
 def _indices(seats: Sequence[Seat]) -> list[int | None]:
-    if any(seat.promise for seat in seats):
-        return [seat.promise.index if seat.promise else None for seat in seats]
+    if any(seat.given for seat in seats):
+        return [seat.given.index if seat.given else None for seat in seats]
     indices = [workload_index(seat.pod) for seat in seats]
     known = [each for each in indices if each is not None]
     return indices if len(set(known)) == len(known) else [None] * len(seats)
 
 
 def workload_index(pod: Pod) -> int | None:
-    """The index that the pod's workload gave it."""
-    for key in WORKLOAD_INDEX_LABELS:  # asked of every member
+    """Return the index in the label that the pod's workload controller writes; None if there is none."""
+    for key in WORKLOAD_INDEX_LABELS:
         if (value := pod.metadata.labels.get(key)) is not None:
             return integer(value)
     return None
@@ -110,16 +119,16 @@ def workload_index(pod: Pod) -> int | None:
 
 def _check_duplicates(seats: Sequence[Seat], findings: Findings) -> None:
     first: dict[int, Seat] = {}
-    promising = [(seat, seat.promise) for seat in seats if seat.promise is not None]
-    for seat, promise in sorted(promising, key=lambda pair: age(pair[0].pod.metadata)):
-        holder = first.setdefault(promise.index, seat)
+    with_rank = [(seat, seat.given) for seat in seats if seat.given is not None]
+    for seat, given in sorted(with_rank, key=lambda pair: age(pair[0].pod.metadata)):
+        holder = first.setdefault(given.index, seat)
         if holder is not seat:
-            problem = f"rank {promise.index} is already held by Pod {holder.pod.key}"
-            findings.fault(pod_ref(seat.pod), promise.field, problem, "give each live member a rank of its own")
+            problem = f"rank {given.index} is already held by Pod {holder.pod.key}"
+            findings.fault(pod_ref(seat.pod), given.field, problem, "give each live member a rank of its own")
 
 
 def check_priorities(pods: Iterable[Pod], gang: ObjectRef, findings: Findings) -> None:
-    """Report members whose priority differs from the oldest member's. A gang is planned and preempts as a whole."""
+    """Report members whose priority differs from the oldest member's, because a gang is planned at one priority."""
     in_order = sorted(pods, key=lambda pod: age(pod.metadata))
     for pod in in_order[1:]:
         if _priority(pod) != _priority(in_order[0]):

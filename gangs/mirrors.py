@@ -1,9 +1,10 @@
-"""Mirrors: Gang objects that the controller creates to show a gang that another object asked for.
+"""Mirrors: Gang objects that the controller creates to show a gang that another object asks for.
 
-The annotation `phalanx.dev/mirrors` names the gang that an object claims to mirror. Every user who may write Gang
-objects can write the annotation, but only the controller can write their status. The controller repeats the claim in
-the status as a mark. It overwrites and deletes only objects with this mark (docs/decisions/0013). If the policy
-`phalanx-mirrors` is installed, only the controller can write the annotation, too.
+The annotation `phalanx.dev/mirrors` of a Gang object names the gang that the object claims to mirror. Every user who
+may write Gang objects can write the annotation, but only the controller can write their status. Therefore the
+controller repeats the claim in the field `status.mirrors`. It overwrites and deletes only objects in which claim and
+status agree (docs/decisions/0013). If the policy `phalanx-mirrors` is installed, only the controller can write the
+annotation, too.
 """
 
 from collections.abc import Mapping
@@ -12,21 +13,24 @@ from gangs.model import GangKey, Manifest
 from kube.keys import MIRRORS
 
 MARK = "mirrors"
-"""The field of a Gang's status that repeats the annotation."""
+"""The field of a Gang's status in which the controller repeats the annotation `phalanx.dev/mirrors`."""
 
 
 def key_text(key: GangKey) -> str:
-    """Return the text by which the annotation and the mark name a gang: `dialect/namespace/name`."""
+    """Return the gang's key as `dialect/namespace/name`, as in the annotation and in `status.mirrors`."""
     return f"{key.dialect}/{key.namespace}/{key.name}"
 
 
 def claim_of(manifest: Manifest) -> str:
-    """Return the claim in a Gang object's annotation; "" for a Gang that a user wrote."""
+    """Return the value of a Gang object's annotation `phalanx.dev/mirrors`; "" if it has none, as users' Gangs have."""
     return str(((manifest.get("metadata") or {}).get("annotations") or {}).get(MIRRORS, ""))
 
 
 def is_marked(manifest: Manifest) -> bool:
-    """Whether the controller's mark in the status confirms that the object is the mirror that it claims to be."""
+    """Whether the controller has confirmed the claim of a Gang object to be a mirror.
+
+    It has if `status.mirrors` equals the annotation. For an object without the annotation the result is False.
+    """
     claim = claim_of(manifest)
     return bool(claim) and (manifest.get("status") or {}).get(MARK) == claim
 
@@ -41,8 +45,8 @@ def claimed_key(manifest: Manifest) -> GangKey | None:
 def mirrored_key(manifest: Manifest) -> GangKey | None:
     """Return the gang that a Gang object mirrors; None for a Gang that a user wrote.
 
-    A claim without the mark (yet) counts only in the gang's own namespace. A user who can write there can write the
-    gang itself.
+    A claim that the controller has not confirmed counts only in the gang's own namespace, because a user who can write
+    there can write the gang itself.
     """
     key = claimed_key(manifest)
     beside = key is not None and key.namespace == (manifest.get("metadata") or {}).get("namespace")
@@ -50,7 +54,7 @@ def mirrored_key(manifest: Manifest) -> GangKey | None:
 
 
 def flavors_in_force(gang: Manifest) -> tuple[str, ...]:
-    """Return the flavors that the gang's plan in force uses, from the status of its Gang object, mirror or not."""
+    """Return the flavors that a gang's plan in force uses, from the status of its Gang object; empty if unknown."""
     status = gang.get("status")
     flavors = status.get("flavors") if isinstance(status, Mapping) else None
     return tuple(each for each in flavors if isinstance(each, str)) if isinstance(flavors, list | tuple) else ()

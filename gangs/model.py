@@ -1,4 +1,4 @@
-"""The model of a gang, independent of dialects, and the faults and advice of its request."""
+"""The data model of a gang in any dialect, and of the faults and advice that users get about its objects."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -12,12 +12,15 @@ from kube.placeholders import to_come
 from kube.text import one_line
 
 WAIT, RESTART = "Wait", "Restart"
-"""Values of `Gang.on_failure`: what the gang does if a member cannot be replaced where it must be."""
+"""Values of `Gang.on_failure`: what happens if a lost member has no place in the domain that the gang requires.
+
+Wait: the replacement waits for capacity. Restart: Phalanx evicts the whole gang and plans it anew.
+"""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectRef:
-    """Names one Kubernetes object. `namespace` is empty for cluster-scoped kinds, `uid` where it is not known yet."""
+    """A reference to one Kubernetes object. `namespace` is "" for cluster-scoped kinds, and `uid` if it is unknown."""
 
     api_version: str
     kind: str
@@ -26,13 +29,14 @@ class ObjectRef:
     uid: str = field(default="", compare=False)
 
     def __str__(self) -> str:
-        """`Kind namespace/name`, as people write it."""
+        """`Kind namespace/name`, for messages; `Kind name` for an object without a namespace."""
         return one_line(f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}")
 
 
 class GangKey(NamedTuple):
-    """Identity of a gang. One dialect's names never clash with another's. A tuple, because it is hashed in every look
-    at thousands of gangs.
+    """The identity of a gang. It includes the dialect, so gangs of two dialects may have the same name.
+
+    It is a tuple because a tuple hashes fast, and thousands of keys are hashed in each reconcile.
     """
 
     dialect: str
@@ -46,7 +50,10 @@ class GangKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A request that contradicts itself or its topology: refused at admission, Invalid in a report."""
+    """A mistake in a user's object, such as a level that the topology lacks: field, problem and remedy.
+
+    Admission refuses an object with a fault. An existing gang with a fault has the phase Invalid and is not planned.
+    """
 
     object: ObjectRef
     field: str
@@ -60,27 +67,30 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Something worth an admission warning that stops nothing: a missing object, an ignored key."""
+    """A warning to the user about an object, which blocks nothing: a missing object, a key without effect."""
 
     object: ObjectRef
     field: str
     text: str
     awaited: str = ""
-    """The object that the gang waits for, if the advice reports such a wait (`Gang.waiting_for`); "" otherwise."""
+    """The entry of `Gang.waiting_for` that the advice reports; "" if the advice is not about a waiting gang."""
 
     def __str__(self) -> str:
-        """One line for a warning."""
+        """Return one line with object, field and text."""
         return one_line(f"{self.object}: {self.field}: {self.text}")
 
 
 @dataclass(frozen=True, slots=True)
 class Misplaced(Advice):
-    """Advice on a key on an object, or in a place of it, where it is not read. In files it is a mistake."""
+    """Advice on a key in a place where Phalanx does not read it, such as a pod annotation on a workload.
+
+    Admission only warns of it. `phalanx solve` reports it as a mistake in the file.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class SliceRule:
-    """Every `size` consecutive members in one domain of `level` (a level's name or label)."""
+    """The constraint that every `size` members with consecutive ranks share one domain of `level`."""
 
     level: str
     size: int
@@ -88,7 +98,7 @@ class SliceRule:
 
 @dataclass(frozen=True, slots=True)
 class MultipleRule:
-    """Members in each used domain of `level` are a multiple of `of`."""
+    """The constraint that the number of members in each domain of `level` is a multiple of `of`, or 0."""
 
     level: str
     of: int
@@ -96,7 +106,7 @@ class MultipleRule:
 
 @dataclass(frozen=True, slots=True)
 class CapRule:
-    """At most `count` members in each domain of `level`."""
+    """The constraint that each domain of `level` has at most `count` members."""
 
     level: str
     count: int
@@ -104,7 +114,7 @@ class CapRule:
 
 @dataclass(frozen=True, slots=True)
 class TogetherRule:
-    """These sets share one domain of `level`."""
+    """The constraint that all members of these pod sets are in one domain of `level`."""
 
     pod_sets: tuple[str, ...]
     level: str
@@ -112,11 +122,14 @@ class TogetherRule:
 
 @dataclass(frozen=True, slots=True)
 class PodSet:
-    """Members of one role. Levels are named as the user wrote them: a level's name or a node label."""
+    """The members of one role, such as `worker`, with a minimum and with constraints of their own.
+
+    Levels are named as the user wrote them: by a level's name or a node label.
+    """
 
     name: str
     count: int
-    """Members expected."""
+    """The number of members that there should be."""
     min_count: int
     required: str | None = None
     preferred: str | None = None
@@ -127,16 +140,19 @@ class PodSet:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A pod of the gang that exists (or, in a file, that its workload's controller would make)."""
+    """A member of a gang: an existing pod, or an expected pod (`kube.placeholders`)."""
 
     pod: Pod
     pod_set: str
     index: int | None
-    """Its rank as its dialect or workload gives it; None: by its name, numbers read as numbers."""
+    """The member's rank in its pod set, given by a key or by the workload's index label.
+
+    None: the natural order of the names decides (`kube.names`).
+    """
 
 
 class Unwanted(NamedTuple):
-    """The reason why no capacity is reserved for expected pods, and the remedy that makes Phalanx reserve it."""
+    """Why no capacity is reserved for expected pods. `by`: the reason. `instead`: the user's remedy to have it."""
 
     by: str
     instead: str
@@ -144,10 +160,11 @@ class Unwanted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """The state of the pods that a workload creates only when others of it run (docs/decisions/0022).
+    """Information about the pods that a workload creates only after other pods of it run (docs/decisions/0022).
 
-    `at_once`: the remedy that makes the workload create all pods at once; "" if there is none. `unwanted`: why no
-    capacity is reserved for the later pods; None: it is reserved.
+    Example: a StatefulSet with `podManagementPolicy: OrderedReady`. `at_once`: the remedy that makes the workload
+    create all pods at once; "" if there is none. `unwanted`: why no capacity is reserved for the later pods; None: it
+    is reserved.
     """
 
     at_once: str
@@ -156,109 +173,134 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class NodeWish:
-    """A weighted preference for nodes that only gangs of a certain size have."""
+    """A weighted preference for nodes that applies only to gangs of a certain size, such as gangs of several nodes."""
 
     term: PreferredSchedulingTerm
     several_nodes: bool
-    """True: the preference applies if no empty node could hold the gang's minimum; False: if one could."""
+    """True: the preference applies if the gang's minimum fits on no single empty node. False: if it fits on one."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementRequest:
-    """Where the members of a gang may run, and by which rules, as a dialect reads it from keys and objects."""
+    """A user's request for a gang: topology, levels, constraints, queue and options.
+
+    A dialect derives it from its keys and objects. `gangs.assembling` joins it with the members to a `Gang`.
+    """
 
     topology: str | None = None
-    """Name of the topology; None: the only one there is, else the levels found on the nodes."""
+    """Name of the topology; None: the only one that exists. If none exists, the levels come from the nodes' labels."""
     topology_kind: str | None = None
     """Kind of the topology's object ("Topology", "ClusterNetworkTopology"); None: any."""
     required: str | None = None
     preferred: str | None = None
     together: tuple[TogetherRule, ...] = ()
     multiples: tuple[MultipleRule, ...] = ()
-    """Rules for the members of all sets together. A `PodSet` holds the rules of one set."""
+    """Constraints on the members of all pod sets together. A `PodSet` has those on its own members."""
     schedule_timeout_seconds: int | None = None
     on_failure: str = WAIT
     max_restarts: int = 0
     """How often the gang may be restarted as a whole, if `on_failure` is RESTART."""
     queue: str | None = None
     queue_dialect: str = ""
-    """The dialect of the queue, by name; "" if the queue's name is only a label."""
+    """The name of the dialect whose object `queue` is; "" if no object has this name, so that it is only a label."""
     account: Account | None = None
-    """The account whose quota the gang's requests are charged to; None: no quota."""
+    """The queue whose quota the gang's requests use, with the queues that it shares quota with; None: no quota."""
     near: tuple[str, ...] = ()
-    """Names of nodes, one for each pod near which the members prefer to be. This preference precedes those of affinity.
+    """Names of nodes near which the members prefer to be, one name for each running pod that the gang wants to be near.
+
+    This preference precedes the preferences of `node_affinity`.
     """
     node_affinity: NodeAffinity | None = None
     node_rules: tuple[NodeRule, ...] = ()
-    """The rules behind the required part of `node_affinity` if they do not come from the Gang's spec, for explanations.
-    """
+    """The required terms of `node_affinity` that do not come from a Gang's spec, with messages that explain them."""
     node_wishes: tuple[NodeWish, ...] = ()
-    """Preferences besides `node_affinity` that depend on the gang's size."""
+    """Preferences for nodes that depend on the gang's size. They add to those of `node_affinity`."""
     preempts: bool = True
     """Whether pods of lower priority may be evicted for the gang, if its members' preemption policies allow it."""
     all_or_none: bool = True
     """Whether all-or-none is guaranteed: no member runs unless the minimum runs (docs/decisions/0015)."""
     messages: str = ""
-    """The dialect whose words report a lack of capacity on members (`gangs.dialects.table.WORDS`); "": Phalanx's own.
+    """The dialect in whose words the members' conditions report a lack of capacity (`gangs.dialects.table.WORDS`).
+
+    "": in Phalanx's own words.
     """
     ignores_claims: bool = False
-    """Whether an annotation releases the gang without a plan for its devices (`labelled_workloads.ignored_claims`)."""
+    """Whether the gang is released although its plan does not consider the ResourceClaims of its pods.
+
+    The annotation `phalanx.dev/ignore-resource-claims` asks for this (`gangs.labelled_workloads.ignored_claims`).
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gang(PlacementRequest):
-    """One gang: its identity, its placement request, and its observed state. `gangs.assembling` makes it.
+    """One gang: its identity, its placement request, and its observed state. `gangs.assembling` constructs it.
 
-    `members` are the live pods, in order of set and rank, without terminating and finished pods. `expected` is the
-    number of pods that there should be. It comes from the owner or the group object, never from counting.
+    `members`: the live pods, which are neither terminating nor finished, and the expected pods, ordered by pod set and
+    rank. `expected`: the number of pods that there should be, by the workload or the group object.
     """
 
     key: GangKey
     source: ObjectRef
-    """The object that asked: the PodGroup, Gang, Job …; for gangs declared on pods alone, the first pod."""
+    """The object that asks for the gang, such as a PodGroup, Gang or Job. If only pods ask, it is the first pod."""
     members: tuple[Member, ...]
     pod_sets: tuple[PodSet, ...]
     expected: int
     min_member: int
     created: str = ""
-    """RFC 3339 creation time of `source`: the gang's age."""
+    """Creation time of `source` (RFC 3339). It is the gang's age, which orders gangs of equal priority."""
     waiting_for: tuple[str, ...] = ()
-    """Objects that are named but do not exist yet, as `Kind namespace/name`; the gang waits for them."""
+    """The events for which the gang waits before it can be planned, for messages.
+
+    Most entries are missing objects, as `Kind namespace/name`.
+    """
     part: str = ""
-    """The part of its source that the gang is, if the source asks for several gangs; "" otherwise."""
+    """The part of `source` that is this gang, such as one replica of a LeaderWorkerSet; "" if the whole source is."""
     groups: tuple[ObjectRef, ...] = ()
-    """All group objects that make up this gang (GangGroups), its source first."""
+    """The group objects that make up this gang, its source first. Koordinator's GangGroups have several."""
     exact_nodes: bool = False
-    """Whether an index or rank was promised, so that release must pin each member to its exact node."""
+    """Whether the release must pin each member to its exact node, because the members have ranks."""
     succeeded: int = 0
-    """The number of the gang's succeeded pods that still exist. They need no node, and the gang waits for none of them.
+    """The number of the gang's succeeded pods that still exist.
+
+    They count as reached members of the minimum, because they need no node any more.
     """
     later: Later | None = None
-    """The state of pods that the workload creates only when others run; None if there are no such pods."""
+    """Information about pods that the workload creates only after others run; None if there are no such pods."""
     made_again: frozenset[str] = frozenset()
-    """Uids of members that are expected pods in place of lost pods, which the workload recreates (docs/decisions/0034).
+    """Identifiers of the members that are expected pods in place of lost pods (docs/decisions/0034).
+
+    The workload recreates lost pods.
     """
     there_again: frozenset[str] = frozenset()
-    """The part of `made_again` whose recreated pods exist. They replace the expected pods once the minimum exists."""
+    """The identifiers in `made_again` for which the recreated pod exists already.
+
+    The recreated pods replace these expected pods as soon as the gang's minimum of pods exists.
+    """
 
     @property
     def names(self) -> frozenset[GangKey]:
-        """Every key by which pods may name this gang: its own, and the keys of its groups."""
+        """Every key by which pods may name this gang: its own, and those of its group objects."""
         groups = (GangKey(self.key.dialect, ref.namespace, ref.name) for ref in self.groups)
         return frozenset((self.key, *groups))
 
     @property
     def shown_as(self) -> str:
-        """The source's name. If only pods asked, or the source asks for several gangs, the gang's own name."""
+        """The gang's name in messages: the name of its source.
+
+        If only pods ask for the gang, or the source asks for several gangs, it is the gang's own name.
+        """
         return self.key.name if self.part or self.source.kind == "Pod" else self.source.name
 
     @property
     def still_needed(self) -> int:
-        """The number of members that must run together, besides the succeeded ones."""
+        """The gang's minimum without the members that have succeeded; at least 0."""
         return max(0, self.min_member - self.succeeded)
 
     def suffice(self, members: Iterable[Member]) -> bool:
-        """Whether these members and the succeeded ones reach the minimum of the gang."""
+        """Whether these members, with the succeeded ones, reach the minimum of the gang and of each pod set.
+
+        If pods have succeeded, only the minimum of the gang counts, because their pod sets are unknown.
+        """
         counts = Counter(member.pod_set for member in members)
         if self.succeeded:
             return counts.total() >= self.still_needed
@@ -267,26 +309,27 @@ class Gang(PlacementRequest):
 
     @property
     def to_come(self) -> tuple[Member, ...]:
-        """Expected pods among the members: the workload creates them when others run, or recreates them
-        (docs/decisions/0022).
-        """
+        """The members that are expected pods, without those whose recreated pods exist (docs/decisions/0022)."""
         there = self.there_again
         return tuple(each for each in self.members if to_come(each.pod) and each.pod.metadata.uid not in there)
 
     @property
     def counted(self) -> tuple[Member, ...]:
-        """The members that count: all members, or existing pods only if no capacity is reserved for expected pods."""
+        """The members that are planned: all members.
+
+        If no capacity is reserved for expected pods, only the existing pods are planned.
+        """
         unwanted = self.later is not None and self.later.unwanted is not None
         return tuple(each for each in self.members if not to_come(each.pod)) if unwanted else self.members
 
     @property
     def not_lost(self) -> tuple[Member, ...]:
-        """The members without expected pods in place of lost pods."""
+        """The members, without expected pods in place of lost pods."""
         return tuple(each for each in self.members if each.pod.metadata.uid not in self.made_again)
 
     @property
     def priority(self) -> int:
-        """The priority of the members, which is equal; the least if it differs, 0 without members."""
+        """The priority of the gang: the lowest of its members'; 0 without members. Members should have the same one."""
         return min((m.pod.spec.priority or 0 for m in self.members), default=0)
 
 
@@ -296,12 +339,12 @@ Manifest = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The result of one reading."""
+    """The gangs, faults and advice that dialects derive from pods and objects (`gangs.sources.Sources`)."""
 
     gangs: tuple[Gang, ...] = ()
     faults: tuple[Fault, ...] = ()
     advice: tuple[Advice, ...] = ()
     neighbours: tuple[Gang, ...] = ()
-    """Gangs that are ceded to other systems. Phalanx does not act on them but preserves what they need to run."""
+    """Gangs that are ceded to other systems. Phalanx does not plan them, but considers their minimum when it evicts."""
     astray: tuple[tuple[Pod, GangKey], ...] = ()
-    """Live pods with the gang that they name, if that gang is unreadable or does not have them as members."""
+    """Live pods that are members of no gang, each with the gang that it names: this gang is invalid or excludes it."""

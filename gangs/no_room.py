@@ -1,4 +1,7 @@
-"""The inputs from which a dialect reports a lack of capacity on waiting members, in the words of its system."""
+"""The information from which a dialect words the messages on members that wait for capacity.
+
+Users of another system, such as Koordinator, then see the same messages as in that system.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,9 +12,9 @@ from kube.objects import Pod
 
 @dataclass(frozen=True, slots=True)
 class NodeOffer:
-    """The offer of one node in its current state: the number of members like the first that fit, or why none fits.
+    """How many of a gang's members fit on one node now. `slots`: their number, if all are like the gang's first member.
 
-    `slots`: that number. `reason`: why none fits, if `slots` is 0.
+    `reason`: why no member fits, if `slots` is 0; "" otherwise.
     """
 
     node: str
@@ -23,11 +26,12 @@ class NodeOffer:
 
 @dataclass(frozen=True, slots=True)
 class NoRoom:
-    """A gang that has no feasible plan without evictions.
+    """A gang that has no feasible plan without evictions, and the capacity that it found.
 
-    `pods`: its members without a node, at least one. `nodes`: the number of nodes in the cluster. `offered`: level,
-    path and free slots of each domain of the deciding level, in the order of the tree. `evicting`: whether victims are
-    terminating. `node_offers` counts the capacity of every node at each call, which is slow in a large cluster.
+    `pods`: its members without a node, at least one. `nodes`: the number of nodes in the cluster. `offered`: for each
+    domain of the level at which the gang failed, (level, path from the widest domain, how many members fit).
+    `evicting`: whether the gang has a plan with evictions. `node_offers`: a function that counts the capacity of every
+    node, which is slow in a large cluster.
     """
 
     gang: Gang
@@ -39,4 +43,7 @@ class NoRoom:
 
 
 Words = Callable[[NoRoom], Sequence[str] | None]
-"""A function that returns one message for each pod, in order; None if the system's documents define no message."""
+"""A function that returns one message for each of `NoRoom.pods`; None if the system has no message for this case.
+
+The caller then uses Phalanx's own message.
+"""

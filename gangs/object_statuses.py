@@ -1,8 +1,8 @@
-"""Statuses that dialects compute for the objects of their own systems: gangs, queues and topologies.
+"""The status that a dialect computes for objects of its system: group objects, queues and topologies.
 
-A dialect computes the wanted status of an object as a pure function of the views in this module. The controller decides
-whether and when a status is written (`controller.status.status_sync`). A ceded dialect is not called. A dialect without
-objects that have a status has none of these methods.
+A dialect computes the status as a pure function of `StatusView` or `TopologyView`. The controller decides whether and
+when the status is written (`controller.status.status_sync`). For a ceded dialect no status is computed, because its own
+system writes it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,18 +17,22 @@ from kube.topology import Topology
 
 Status = dict[str, Any]
 ResourceAmounts = Mapping[str, int]
-"""Amounts by resource, in the resource's base unit (`kube.quantities`)."""
+"""By resource: an amount in the resource's base unit (`kube.quantities`)."""
 DomainPath = tuple[str, ...]
-"""Names of domains from the widest level down; the whole topology has the empty path."""
+"""The names of a domain and of the domains around it, the widest first; empty for the whole topology.
+
+Example: ("block-1", "rack-3").
+"""
 QuotaUse = Mapping[tuple[str, str, str], int]
-"""Amounts by queue, flavor and resource, in base units."""
+"""By (queue, flavor, resource): the used amount in the resource's base unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectStatus:
     """The status that an object should have.
 
-    `plural`: of its kind. `subresource`: whether the status is a subresource; otherwise it is a field of the object.
+    `plural`: the resource name of its kind in the API path. `subresource`: whether the kind has the subresource
+    `/status`; otherwise the status is written to the object itself.
     """
 
     ref: ObjectRef
@@ -46,7 +50,7 @@ class ObjectStatus:
 
 @dataclass(frozen=True, slots=True)
 class GangObjectStatus:
-    """The status of a gang's Gang object. `no_room`: whether it reports a lack of capacity."""
+    """The parts of a Gang object's status that a dialect reads. `no_room`: whether it reports a lack of capacity."""
 
     message: str = ""
     conditions: Sequence[Mapping[str, Any]] = ()
@@ -55,11 +59,12 @@ class GangObjectStatus:
 
 @dataclass(frozen=True, slots=True)
 class StatusView:
-    """The inputs from which a dialect computes statuses.
+    """The input from which a dialect computes the statuses of its group objects and queues.
 
-    `now`: RFC 3339 time, for conditions that change with this status. `gangs`: all gangs of every dialect. `gang`:
-    returns the gang of a key; None if there is none (any more). `finished`: returns a gang's pods that have ended and
-    still exist; they are no members any more. `gang_object`: returns the status of a gang's Gang object.
+    `now`: the time (RFC 3339), for conditions that change. `gangs`: all gangs of every dialect. `gang`: a function from
+    a key to the gang; None if it does not exist. `finished`: a function from a gang's key to its pods that have ended
+    and still exist, which are not members any more. `gang_object`: a function from a gang's key to the status of its
+    Gang object.
     """
 
     sources: Sources
@@ -77,12 +82,12 @@ class StatusView:
 
 @dataclass(frozen=True, slots=True)
 class TopologyView:
-    """The nodes of the cluster in a topology, and their free capacity.
+    """The nodes and domains of one topology and their free capacity, from which a dialect computes its status.
 
-    `path_of`: by node, the path of its domains, in the order of the tree. `outside`: by node that is in no domain, the
-    label that it lacks. `counts`: by domain above the nodes, the number of its nodes, parents first. `free_under`:
-    returns the free capacity of each of these domains, and of the whole topology at the empty path. `free_on`: returns
-    the free capacity of one node.
+    `path_of`: by node name, the names of its domains, the widest first. `outside`: by name of a node that is in no
+    domain, the label that it lacks. `counts`: by domain above the node level, the number of its nodes; parents come
+    first. `free_under`: a function that returns the free capacity of each domain in `counts`, and of the whole topology
+    under the empty path. `free_on`: a function from a node name to its free capacity.
     """
 
     topology: Topology

@@ -1,8 +1,8 @@
-"""Agreement of a gang's pods on their annotations and labels, and the pods that decide if they disagree.
+"""The choice of the pods whose labels and annotations count for a gang that pods alone ask for.
 
-If the template of a controller changes, its new pods differ from the earlier ones. They cannot be refused, because the
-controller creates no more pods with the old values. The newest pod of a single controller therefore decides for all.
-Pods of several owners must agree.
+All pods should have equal values. If the pod template of a controller changes, its new pods differ from the earlier
+ones. They cannot be refused, because the controller creates no more pods with the old values. If all pods have one
+controller, the newest pod therefore decides for all. Otherwise different values are a fault.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,22 +13,27 @@ from gangs.workloads.jobs import controller_of
 from kube.objects import Pod
 
 
-def speakers(pods: Sequence[Pod]) -> Sequence[Pod]:
-    """Return the decisive pods: the newest pod if all pods have one controller, else all. The first one has precedence.
+def decisive_pods(pods: Sequence[Pod]) -> Sequence[Pod]:
+    """Return the pods whose labels and annotations count: the newest pod if all have one controller, else all pods.
 
-    :param pods: in order of age, the oldest first.
+    If there are several, the values of the first one are used, and different values are a fault.
+
+    :param pods: all pods of the gang, the oldest first.
     """
     owners = {owner.uid if (owner := controller_of(pod)) is not None else "" for pod in pods}
     return pods[-1:] if len(owners) == 1 and "" not in owners else pods
 
 
 def check_alike(pods: Sequence[Pod], annotations: Iterable[str], remedy: str, findings: Findings) -> None:
-    """Report annotations that differ: faults on other decisive pods, and advice on a single decisive pod.
+    """Report annotations that differ between the pods of a gang.
 
-    :param pods: as for `speakers`, at least one.
+    Among the decisive pods (`decisive_pods`), a difference from the first pod is a fault. If one pod decides for all, a
+    difference from an older pod is advice.
+
+    :param pods: all pods of the gang, the oldest first; at least one.
     """
     keys = tuple(annotations)
-    first, *others = speakers(pods)
+    first, *others = decisive_pods(pods)
     for key in keys:
         there = first.metadata.annotations.get(key)
         for pod in others:
@@ -39,12 +44,13 @@ def check_alike(pods: Sequence[Pod], annotations: Iterable[str], remedy: str, fi
 
 
 def advise_older(pods: Sequence[Pod], keys: Iterable[str], part: str, findings: Findings) -> None:
-    """Report, as advice on a single decisive pod, older pods with different values.
+    """If the newest pod decides for all (`decisive_pods`), report as advice on it that an older pod has another value.
 
-    :param pods: as for `speakers`.
+    :param pods: all pods of the gang, the oldest first.
+    :param keys: the keys to compare.
     :param part: "labels" or "annotations".
     """
-    speaking = speakers(pods)
+    speaking = decisive_pods(pods)
     for key in keys if len(speaking) == 1 else ():
         there = getattr(speaking[0].metadata, part).get(key)
         values = [(pod, getattr(pod.metadata, part).get(key)) for pod in pods]

@@ -1,4 +1,4 @@
-"""Queues with quotas, independent of dialects: the quota that a gang may use, its nodes, and the sharing of quota."""
+"""Queues, quotas, flavors and cohorts in one form for all dialects. The terms are Kueue's."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,11 @@ from kube.objects import LabelSelector, Taint, Toleration
 
 @dataclass(frozen=True, slots=True)
 class Flavor:
-    """A kind of node that a queue offers.
+    """A kind of nodes for which a queue has quota, such as nodes with one GPU model.
 
-    `node_labels`: labels of its nodes. `taints`: taints that a pod must tolerate to use the flavor. `tolerations`:
-    tolerations that pods with this flavor get. `preferred`: the level that a gang prefers there if it names none.
+    `node_labels`: the labels of its nodes. `taints`: taints that a pod must tolerate to use the flavor. `tolerations`:
+    tolerations that Phalanx adds to pods with this flavor. `topology`: the name of the topology of its nodes.
+    `preferred`: the level that a gang with this flavor prefers if it names no level.
     """
 
     name: str
@@ -23,7 +24,7 @@ class Flavor:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The quota of a queue for one resource in one flavor. Quantities are unparsed text; None: no limit."""
+    """The quota of a queue for one resource in one flavor. Quantities are as written; a limit of None is no limit."""
 
     resource: str
     nominal: str
@@ -41,7 +42,10 @@ class FlavorQuotas:
 
 @dataclass(frozen=True, slots=True)
 class ResourceGroup:
-    """Resources that are taken from one flavor together; `flavors` in the order in which they are tried."""
+    """The resources of a queue that a gang takes from the same flavor, such as cpu, memory and nvidia.com/gpu.
+
+    `flavors`: the flavors that have quota for these resources, in the order in which they are tried.
+    """
 
     resources: tuple[str, ...]
     flavors: tuple[FlavorQuotas, ...]
@@ -49,11 +53,11 @@ class ResourceGroup:
 
 @dataclass(frozen=True, slots=True)
 class ClusterQueue:
-    """A queue of the whole cluster. A resource belongs to one group at most, and so does a flavor.
+    """A queue with quotas, as Kueue's ClusterQueue. Each resource and each flavor is in one resource group only.
 
-    `namespaces`: the namespaces whose gangs may use it; None: no namespace. `cohort`: queues of one cohort lend each
-    other unused quota; "": no cohort. `strict`: the order of its gangs is strictly by priority and age. A gang without
-    a plan blocks all gangs after it.
+    `namespaces`: selects the namespaces whose gangs may use the queue; None: no namespace. `cohort`: the name of its
+    cohort, in which queues lend each other unused quota; "": no cohort. `strict`: whether a gang without a plan blocks
+    all gangs after it, in the order of priority and age.
     """
 
     name: str
@@ -65,7 +69,7 @@ class ClusterQueue:
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """A cohort with quotas of its own, or with a parent. `parent`: the name of the parent cohort; "" for none."""
+    """A cohort that has quotas of its own or a parent. `parent`: the name of the parent cohort; "" for none."""
 
     name: str
     parent: str = ""
@@ -74,12 +78,11 @@ class Cohort:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The queue that a gang is charged to, the flavors that it names, and all that it shares quota with.
+    """The queue whose quota a gang uses, and everything that is needed to compute the available quota.
 
-    `cohort`: all queues of its cohort, or of its tree of cohorts, this queue included. `cohorts`: the cohorts of the
-    tree that have an object; a cohort without one has no parent and no quota of its own.
-
-    `used`: names of the flavors that the gang's plan in force uses; empty if unknown.
+    `flavors`: the flavors of the queue. `cohort`: all queues in the tree of cohorts to which the queue belongs, the
+    queue included. `cohorts`: the cohorts of the tree that have an object; a cohort without an object has no parent and
+    no quota of its own. `used`: the names of the flavors that the gang's plan in force uses; empty if unknown.
     """
 
     queue: ClusterQueue
@@ -87,26 +90,29 @@ class Account:
     cohort: tuple[ClusterQueue, ...] = ()
     used: tuple[str, ...] = ()
     nearby: bool = True
-    """Whether a gang that names no level prefers the narrowest of its flavor's topology."""
+    """Whether a gang that names no level prefers the narrowest level of its flavor's topology."""
     topology_kind: str | None = None
-    """Kind of the topologies that the flavors name."""
+    """The kind of the topologies that the flavors name."""
     cohorts: tuple[Cohort, ...] = ()
     only_theirs: bool = True
-    """Whether the gang's levels must be levels of its flavors' topologies. A gang without a flavor then has no levels.
+    """Whether the levels that the gang names must belong to a topology of its flavors.
+
+    If true, a gang that names a level cannot use flavors without a topology.
     """
 
     def flavor(self, name: str) -> Flavor:
-        """The flavor of that name. Raises KeyError."""
+        """Return the flavor with this name. Raises KeyError if there is none."""
         found = {each.name: each for each in self.flavors}
         return found[name]
 
 
 @dataclass(frozen=True, slots=True)
 class Charged:
-    """The account that a queue's name charges a gang to.
+    """The result of looking up a queue by its name: the account of a gang in this queue.
 
-    `waiting_for`: objects between name and account that are missing or stopped. If there are no queues at all, the name
-    is only a label, and both `account` and `waiting_for` are empty. `dialect`: the queue's dialect; "" while unknown.
+    `account`: None if the queue cannot be used. `waiting_for`: objects because of which it cannot, such as a missing
+    ClusterQueue or a stopped queue. If both are empty, the cluster has no queues, and the name is only a label.
+    `dialect`: the name of the queue's dialect; "" if unknown.
     """
 
     account: Account | None = None

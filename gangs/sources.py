@@ -1,4 +1,4 @@
-"""The inputs of dialects: the pods that name a gang and the group objects, independent of their origin."""
+"""The input of all dialects (`Sources`): pods and objects, whether they come from a cluster or from files."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -25,11 +25,14 @@ __all__ = [
 
 NAME_FIELD = "metadata.name"
 EVERYBODY = "*"
-"""The key for all namespaces, in place of a namespace's name."""
+"""The name for all namespaces, in the annotation `phalanx.dev/shares-groups-with` and as a key of `Sources.sharing`."""
 
 
 class InputRecorder(Protocol):
-    """A recorder of the inputs of a reading (`gangs.incremental`). The reading is repeated when an input changes."""
+    """A recorder of all look-ups while a gang is read (`gangs.incremental`).
+
+    When the result of a recorded look-up changes, the gang is read again.
+    """
 
     def at_object(self, key: ObjectKey) -> None:
         """Record a look-up of one object, even if it does not exist."""
@@ -38,13 +41,13 @@ class InputRecorder(Protocol):
         """Record a look-up of all objects of a kind."""
 
     def whether(self, group: str, kind: str) -> None:
-        """Record the question whether there is an object of a kind."""
+        """Record a look-up of whether any object of a kind exists."""
 
     def at_kinds(self) -> None:
-        """Record the question which kinds have objects."""
+        """Record a look-up of the set of kinds that have objects."""
 
     def at_sought(self, group: str, kind: str, by: Naming, value: Hashable) -> None:
-        """Record a look-up of the objects of a kind that the function `by` maps to a value."""
+        """Record a look-up of the objects of a kind for which the index function `by` returns `value`."""
 
     def at_called(self, namespace: str, name: str) -> None:
         """Record a look-up of the objects of every kind that have this name."""
@@ -53,39 +56,45 @@ class InputRecorder(Protocol):
         """Record a look-up of a namespace's labels."""
 
     def at_sharing(self, namespace: str) -> None:
-        """Record the question with which namespaces a namespace shares its groups."""
+        """Record a look-up of the annotation `phalanx.dev/shares-groups-with` of a namespace."""
 
     def at_scheduler(self, name: str) -> None:
-        """Record the question when a scheduler last tried a pod."""
+        """Record a look-up of the last time a scheduler tried to schedule a pod."""
 
 
 class QueueNamed(NamedTuple):
-    """The name of a queue on a pod, and the field that holds it."""
+    """The name of a queue on a pod. `field`: the path of the key that contains the name, for messages."""
 
     field: str
     queue: str
 
 
 class Queues(Protocol):
-    """Looks up queues of other systems, such as Kueue, for Gang objects. Phalanx has no queue objects of its own."""
+    """The look-up of queues of other systems, such as Kueue. A Gang object can name such a queue.
+
+    Phalanx has no queue objects of its own.
+    """
 
     def charged(self, namespace: str, queue: str, pods: Iterable[Pod]) -> Charged:
-        """Return what a queue's name charges a gang with these pods to."""
+        """Return the account whose quota a gang with these pods uses, by the name of a queue in its namespace."""
 
     def named_on(self, pod: Pod) -> QueueNamed | None:
-        """Return the queue that the pod names itself; None if it names none, or if another system counts it."""
+        """Return the queue that the pod itself names.
+
+        Return None if it names none, or if the queue belongs to a system that runs in the cluster and counts its quota.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """A consistent view of the pods and objects that ask for gangs.
+    """All pods and objects from which gangs are derived, at one instant.
 
-    `pods`: the pods that may belong to gangs; other pods may be among them. `objects`: group objects, topologies and
-    workloads by key. `namespaces`: labels by namespace name, for `phalanx.dev/automatic`. `found`: the topology from
-    the nodes' labels (`cluster.topology.well_known_levels`), which is used if no object describes one. `tried`: by
-    scheduler other than the stock one, the time of its last seen try of a pod (RFC 3339; `cluster.schedulers`).
-    `sharing`: by namespace, the annotation that lists the namespaces with which it shares its groups. The key "*" holds
-    the value for all namespaces that are not listed (absent: they share nothing).
+    `pods`: the pods that may belong to gangs, and possibly others. `objects`: group objects, topologies and workloads
+    by key. `namespaces`: labels by namespace name, for `phalanx.dev/automatic`. `found`: the topology from the nodes'
+    labels (`cluster.topology.well_known_levels`), which is used if no object describes one. `tried`: by scheduler other
+    than the stock one, the last time it is known to have tried a pod (RFC 3339; `cluster.schedulers`). `sharing`: by
+    namespace, the annotation `phalanx.dev/shares-groups-with`. The key "*" has the value for namespaces without an
+    entry. Without the key "*", such namespaces share nothing.
     """
 
     pods: Sequence[Pod] = ()
@@ -95,16 +104,16 @@ class Sources:
     tried: Mapping[str, str] = field(default_factory=dict)
     sharing: Mapping[str, str | None] = field(default_factory=dict)
     placeholders: bool = True
-    """Whether capacity is reserved for later pods of workloads that do not opt out by annotation."""
+    """Whether capacity is reserved for expected pods, unless a workload opts out by annotation."""
     recorder: InputRecorder | None = field(default=None, repr=False, compare=False)
-    """The recorder of look-ups; None: no recording. Reads of `pods` and direct reads of `objects` are not recorded."""
+    """The recorder of look-ups; None: no recording. It does not record reads of the fields `pods` and `objects`."""
     queues: Queues | None = field(default=None, repr=False, compare=False)
     """The look-up of queues for the dialects that read these sources; None: there are no queues."""
     _made_by: dict[tuple[str, str], list[Pod]] = field(default_factory=dict, init=False, repr=False, compare=False)
     """By namespace and name of a Job: the pods that name it as their controller. Filled at the first use."""
 
     def __post_init__(self) -> None:
-        """Index the objects, unless they are indexed: the reading of one gang must not scan all objects."""
+        """Index the objects, unless they are indexed, so that no look-up scans all objects."""
         object.__setattr__(self, "objects", cataloged(self.objects))
 
     @property
@@ -113,13 +122,13 @@ class Sources:
         return cataloged(self.objects)
 
     def has(self, group: str, kind: str) -> bool:
-        """Whether there is an object of this kind."""
+        """Whether an object of this kind exists."""
         if self.recorder is not None:
             self.recorder.whether(group, kind)
         return self.catalog.has(group, kind)
 
     def kinds(self) -> Iterable[tuple[str, str]]:
-        """Return API group and kind of all objects."""
+        """Return (API group, kind) of each kind that has objects."""
         if self.recorder is not None:
             self.recorder.at_kinds()
         return self.catalog.kinds()
@@ -131,7 +140,10 @@ class Sources:
         return self.namespaces.get(namespace, {})
 
     def shares(self, namespace: str, other: str) -> bool:
-        """Whether this namespace lets gangs of the `other` namespace join groups with its own gangs."""
+        """Whether gangs of the namespace `other` may be in one group with gangs of `namespace`.
+
+        `namespace` must allow it by the annotation `phalanx.dev/shares-groups-with`.
+        """
         if namespace == other:
             return True
         if self.recorder is not None:
@@ -139,10 +151,10 @@ class Sources:
         return _lets_in(self.sharing.get(namespace, self.sharing.get(EVERYBODY)), other)
 
     def lends(self, namespace: str, other: str) -> bool:
-        """Whether gangs of the `other` namespace may be placed by objects of this one.
+        """Whether objects in `namespace` may determine the placement of gangs in the namespace `other`.
 
-        This has no effect on gangs of this namespace. It is therefore allowed unless this namespace lists the
-        namespaces with which it shares its groups and the other one is not among them.
+        It is allowed unless `namespace` has the annotation `phalanx.dev/shares-groups-with` and `other` is not in it.
+        The default is "allowed", because gangs of `namespace` itself are not affected.
         """
         if namespace == other:
             return True
@@ -152,13 +164,19 @@ class Sources:
         return partners is None or _lets_in(partners, other)
 
     def last_try(self, scheduler: str) -> str:
-        """Return when a scheduler other than the stock one was last seen to try a pod (RFC 3339); "" if never."""
+        """Return the last time a scheduler is known to have tried a pod (RFC 3339); "" if it never has.
+
+        The time is not recorded for the stock scheduler.
+        """
         if self.recorder is not None:
             self.recorder.at_scheduler(scheduler)
         return self.tried.get(scheduler, "")
 
     def of_kind(self, group: str, kind: str, about: GangKey | None = None) -> Iterator[Manifest]:
-        """Yield the objects of a kind, ordered by namespace and name; with `about`, only the object of its name."""
+        """Yield the objects of a kind, ordered by namespace and name.
+
+        :param about: a gang; then only the object with the gang's namespace and name is yielded.
+        """
         if about is None:
             if self.recorder is not None:
                 self.recorder.at_kind(group, kind)
@@ -167,13 +185,16 @@ class Sources:
             yield found
 
     def sought(self, group: str, kind: str, by: Naming, value: Hashable) -> Sequence[Manifest]:
-        """Return the objects of a kind that the function `by` maps to this value, ordered by namespace and name."""
+        """Return the objects of a kind for which the index function `by` returns `value`.
+
+        They are ordered by namespace and name. `kube.catalog.Naming` describes index functions.
+        """
         if self.recorder is not None:
             self.recorder.at_sought(group, kind, by, value)
         return self.catalog.sought(group, kind, by, value)
 
     def called(self, about: GangKey | None = None) -> Iterable[Manifest]:
-        """Return the objects of every kind that have the gang's namespace and name; None: all objects."""
+        """Return the objects of any kind with the namespace and name of a gang; if `about` is None, all objects."""
         if self.recorder is not None and about is not None:
             self.recorder.at_called(about.namespace, about.name)
         return self.objects.values() if about is None else self.catalog.called(about.namespace, about.name)
@@ -187,24 +208,24 @@ class Sources:
         return replace(self, objects=self.catalog.changed(changes))
 
     def pods_of(self, job: Job) -> list[Pod]:
-        """Return the pods that the Job controls, in their order. Each pod is indexed only once for all Jobs."""
+        """Return the pods that the Job controls, in the order of `pods`. The first call indexes all pods by Job."""
         if self.pods and not self._made_by:
             object.__setattr__(self, "_made_by", _by_job(self.pods))
         return [pod for pod in self._made_by.get((job.metadata.namespace, job.name), ()) if owned_by(pod, job)]
 
     def get(self, group: str, kind: str, namespace: str, name: str) -> Manifest | None:
-        """One object, or None."""
+        """Return one object; None if it does not exist."""
         if self.recorder is not None:
             self.recorder.at_object((group, kind, namespace, name))
         return self.objects.get((group, kind, namespace, name))
 
     def find(self, key: ObjectKey) -> Manifest | None:
-        """One object by its key, or None."""
+        """Return one object by its key; None if it does not exist."""
         return self.get(*key)
 
 
 def _by_job(pods: Iterable[Pod]) -> dict[tuple[str, str], list[Pod]]:
-    """Return the pods by the Job that controls them. Pods without a Job are under the empty name, which no Job has."""
+    """Return the pods by namespace and name of the Job that controls them. Pods without a Job are under the name ""."""
     found: defaultdict[tuple[str, str], list[Pod]] = defaultdict(list)
     for pod in pods:
         owner = job_owner(pod)
@@ -215,31 +236,40 @@ def _by_job(pods: Iterable[Pod]) -> dict[tuple[str, str], list[Pod]]:
 
 @dataclass(frozen=True, slots=True)
 class PodKeys:
-    """The keys of a dialect's pods, by which the API server recognises them in match conditions."""
+    """The labels, annotations and scheduler names by which pods ask for gangs in one dialect.
+
+    The webhook configuration's match conditions contain them, so that the API server sends only such pods.
+    """
 
     labels: tuple[str, ...] = ()
     annotations: tuple[str, ...] = ()
     scheduler_names: tuple[str, ...] = ()
-    """Scheduler names that the dialect's users write, and that Phalanx replaces by the stock scheduler."""
+    """Scheduler names in users' manifests that Phalanx replaces by the stock scheduler."""
     more_labels: tuple[str, ...] = ()
-    """Labels by which pods describe their gang further, without asking for one."""
+    """Labels that describe a pod's gang further. Alone they do not make the pod a member of a gang."""
     more_annotations: tuple[str, ...] = ()
+    """Annotations that describe a pod's gang further. Alone they do not make the pod a member of a gang."""
     on_workloads: tuple[tuple[str, str], ...] = ()
-    """Place ("labels" or "annotations") and key of the keys that the dialect reads on workloads, or refuses there."""
+    """The keys that the dialect reads, or refuses, on workloads themselves, as ("labels" or "annotations", key)."""
     on_jobs_of_gangs: tuple[tuple[str, str], ...] = ()
-    """Place and key of the keys that the dialect reads in the Job templates of a workload that is a gang."""
+    """The keys that the dialect reads in a workload's Job templates if the whole workload is a gang.
+
+    Each is ("labels" or "annotations", key).
+    """
     fields: tuple[str, ...] = ()
-    """Fields of a pod's spec that name its gang, for a dialect without labels and annotations of its own."""
+    """Paths of the fields of a pod's spec that name its gang. Only a dialect without labels and annotations has any."""
 
     @property
     def all(self) -> frozenset[str]:
-        """Every label and annotation."""
+        """The keys of all labels and annotations that the dialect reads on pods."""
         return frozenset((*self.labels, *self.annotations, *self.more_labels, *self.more_annotations))
 
     def naming(self, pod: Pod, what: str) -> str:
-        """Return the field in which a pod names an object (`Kind name` or `Kind namespace/name`).
+        """Return the path of the pod's label or annotation that names an object, for messages.
 
-        If the pod does not name the object, return the field of the pod's own name.
+        If none names it, return "metadata.name".
+
+        :param what: the object, as `Kind name` or `Kind namespace/name`.
         """
         name, meta = what.rpartition(" ")[2].rpartition("/")[2], pod.metadata
         fields = [f"metadata.labels[{key}]" for key in self.labels if meta.labels.get(key) == name]
@@ -248,5 +278,5 @@ class PodKeys:
 
 
 def _lets_in(partners: str | None, namespace: str) -> bool:
-    """Whether a list of namespaces has this one."""
+    """Whether `partners`, a comma-separated list of namespaces, contains `namespace` or "*"; None contains nothing."""
     return not {each.strip() for each in (partners or "").split(",")}.isdisjoint({namespace, EVERYBODY})

@@ -1,4 +1,4 @@
-"""A system whose objects Phalanx reads and that may run in the cluster itself, and the evidence that it runs."""
+"""Another scheduling system, such as Kueue, that may run in the cluster, and how Phalanx detects that it runs."""
 
 import re
 from collections.abc import Mapping
@@ -9,13 +9,16 @@ from kube.catalog import Plain
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """Another system, and three marks of its admission webhooks. Any one of these marks is sufficient evidence.
+    """Another scheduling system, such as Kueue, and the names by which Phalanx detects its admission webhooks.
 
-    `webhook`: pattern of the name of a webhook entry. `configuration`: pattern of the name of a webhook configuration.
-    `namespace`: namespace of the webhook's service. `dialects`: the dialects whose keys and objects the system handles.
-    `marks`: labels or annotations that it writes on its pods. `schedulers`: names by which pods ask for its scheduler.
-    `component`: the manifests (manifests/without-…) that exclude pods with its keys from Phalanx's webhook. Two systems
-    may share a component; "": the installation sends no such pods without a component that asks for them.
+    The system runs if a webhook configuration of the cluster matches one of three fields. `webhook`: regular expression
+    for the name of a webhook. `configuration`: regular expression for the name of the configuration. `namespace`: the
+    namespace of the webhook's service.
+
+    `dialects`: the dialects whose keys and objects the system handles. `marks`: labels and annotations that the system
+    writes on its pods. `schedulers`: the `schedulerName`s of its scheduler. `component`: the manifests
+    (manifests/without-…) that exclude pods with its keys from Phalanx's webhook. Two systems may share a component.
+    "" if Phalanx's webhook does not match such pods anyway, unless a component of manifests/ adds them.
     `by_default`: the system is part of Kubernetes. Its workloads are ceded to it unless an annotation adopts them.
     """
 
@@ -32,11 +35,14 @@ class System:
 
     @property
     def shows_itself(self) -> bool:
-        """Whether the system has webhooks as evidence. Otherwise only the administrator's annotation shows it."""
+        """Whether Phalanx can detect the system by its webhooks.
+
+        Otherwise the administrator must name it in the annotation `phalanx.dev/leave`.
+        """
         return bool(self.namespace)
 
     def shows_in(self, configuration: Plain) -> bool:
-        """Whether a webhook configuration is this system's."""
+        """Whether a webhook configuration belongs to this system, by its name or by one of its webhooks."""
         if not self.shows_itself:
             return False
         if re.fullmatch(self.configuration, configuration["metadata"]["name"]):

@@ -1,4 +1,4 @@
-"""WorkloadKind objects: the kinds that they describe, and their checks."""
+"""The user-defined kinds that WorkloadKind objects describe, and the check of these objects."""
 
 from collections.abc import Mapping
 
@@ -11,24 +11,27 @@ from gangs.workloads.user_defined_kinds import KIND, age, row_or_reasons, rows_o
 from kube import keys
 
 READY = "Ready"
-"""The condition of a WorkloadKind that reports whether it is in force."""
+"""The condition of a WorkloadKind that reports whether Phalanx reads workloads of the kind."""
 LEFT_OUT = "SomeLeftOut"
-"""The reason of that condition if Phalanx fails to read some of the workloads."""
+"""The reason in the condition Ready of a WorkloadKind if Phalanx fails to read some of the workloads."""
 
 
 def user_defined_rows(sources: Sources) -> Mapping[tuple[str, str], KindRow]:
-    """Return the rows of the user-defined kinds, by API group and kind. An invalid WorkloadKind has no row."""
+    """Return the user-defined kinds: by API group and kind, how Phalanx reads a workload of the kind (`KindRow`).
+
+    An invalid WorkloadKind is left out.
+    """
     return rows_of(sources.of_kind(keys.GROUP, KIND))
 
 
 def check_all(sources: Sources, about: GangKey | None, findings: Findings) -> None:
-    """Report the faults of WorkloadKinds; with `about`, only those of the WorkloadKind of that name."""
+    """Report the faults of all WorkloadKinds; if `about` is given, only of the WorkloadKind with its name."""
     for manifest in sources.of_kind(keys.GROUP, KIND, about):
         check(manifest, sources, findings)
 
 
 def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
-    """Report the faults of a WorkloadKind. An invalid WorkloadKind describes no kind."""
+    """Report the faults of a WorkloadKind. It is also a fault if an older WorkloadKind describes the same kind."""
     row, ref = row_or_reasons(manifest), ref_of(manifest)
     if not isinstance(row, KindRow):
         findings.take(Fault(ref, at, problem, remedy) for at, problem, remedy in row)

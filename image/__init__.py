@@ -1,1 +1,1 @@
-"""The container image: the parts of dependencies that it leaves out, and its build with the tools of a machine."""
+"""The container image: which parts of dependencies it leaves out, and its build with the tools of this machine."""

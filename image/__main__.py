@@ -1,6 +1,6 @@
-"""Builds the image with the tools of this machine: `python -m image [BASE]`.
+"""Builds the container image with the tools of this machine: `python -m image [BASE]`.
 
-docker or podman builds it if one of them has or can pull the base. Otherwise buildah builds it, on a base that
+docker or podman builds it if one of them has or can pull the base image. Otherwise buildah builds it, on a base that
 mmdebstrap creates from Debian's packages. That needs neither a daemon nor an image registry.
 """
 
@@ -54,7 +54,7 @@ class Buildah:
         subprocess.run([*self._command, *arguments], check=True, env={"BUILDAH_ISOLATION": "chroot", **os.environ})
 
     def make_base(self) -> None:
-        """Create our own base from Debian's packages, if there is none or it is too old."""
+        """Create our own base image from Debian's packages, if there is none or it is too old."""
         made = self._folder / f"{SUITE}.made"
         if made.exists() and time.time() - made.stat().st_mtime < BASE_DAYS * 86_400:
             return
@@ -68,7 +68,11 @@ class Buildah:
         made.touch()
 
     def build(self) -> None:
-        """Build the image on our own base, and write the archive."""
+        """Build the image and write its archive. Return a text that names the tool and the base image.
+
+        :raises NoBaseError: no tool can build the image; the message says what would help.
+        :raises subprocess.CalledProcessError: the build failed; its output has the reason.
+        """
         self.make_base()
         # The build trusts the machine's own certificate authorities, as the programs on the machine do.
         trusting = [f"--volume={AUTHORITIES}:{AUTHORITIES}:ro"] if AUTHORITIES.exists() else []
@@ -87,7 +91,7 @@ def build(base: str = BASE) -> str:
     tool = next((each for each in ("docker", "podman") if has_base(each, base)), None)
     if tool:
         subprocess.run([tool, "build", f"--build-arg=PYTHON={base}", f"--tag={NAME}", str(ROOT)], check=True)
-        form = ["--format=oci-archive"] if tool == "podman" else []  # docker's own has been one since version 25
+        form = ["--format=oci-archive"] if tool == "podman" else []  # docker 25 writes OCI by default
         subprocess.run([tool, "save", *form, f"--output={ARCHIVE}", NAME], check=True)
         return f"{tool}, on {base}"
     if not (shutil.which("buildah") and shutil.which("mmdebstrap")):
@@ -99,7 +103,7 @@ def build(base: str = BASE) -> str:
 
 
 def has_base(tool: str, base: str) -> bool:
-    """Return whether a tool is installed, works, and has the base or can pull it."""
+    """Whether a tool (docker or podman) is installed, works, and has the base image or can pull it."""
     if not shutil.which(tool):
         return False
     asked = (["image", "inspect", base], ["pull", base])
@@ -107,7 +111,9 @@ def has_base(tool: str, base: str) -> bool:
 
 
 def digest_of(archive: Path) -> str:
-    """Return the digest of the one image in an OCI archive. Signatures and registries refer to the image by it."""
+    """Return the digest of the only image in an OCI archive. Signatures and registries refer to the image by this
+    digest.
+    """
     with tempfile.TemporaryDirectory() as folder, tarfile.open(archive) as packed:
         packed.extract("index.json", folder, filter="data")
         (manifest,) = json.loads((Path(folder) / "index.json").read_text())["manifests"]
@@ -115,8 +121,9 @@ def digest_of(archive: Path) -> str:
 
 
 def main(arguments: list[str]) -> str | None:
-    """Build the image, and print its name, archive and digest. Return an error message if the build failed,
-    else None.
+    """Build the image, and print its name, archive and digest.
+
+    Returns an error message if the build failed, else None.
     """
     try:
         how = build(*arguments)

@@ -1,7 +1,7 @@
-"""Removes the parts of dependencies that Phalanx never imports from the image.
+"""Removes parts of dependencies from the image's virtual environment that Phalanx never imports.
 
 `python image/leave_out.py ENVIRONMENT` removes them, also from the lists of installed files (RECORD). So the bill of
-materials and the list of licences name what is installed. The script needs only the standard library. A rule that
+materials and the list of licences name only what is installed. The script needs only the standard library. A rule that
 matches nothing is an error, so that new versions of dependencies are reviewed. `docs/decisions/0016` has the sizes.
 """
 
@@ -51,8 +51,8 @@ FILES: tuple[str, ...] = (
     *(("numpy/distutils/*",) if sys.version_info < (3, 12) else ()),
     "numpy/f2py/*",
     "numpy/random/_examples/*",
-    # Of the client only transport and authentication are used (cluster/api/transport.py). It imports a model when one
-    # is asked for by name.
+    # Of the client only transport and authentication are used (cluster/api/transport.py). The client imports a model
+    # only when code names it.
     "kubernetes/aio/*",
     "kubernetes/client/api/[!_]*",
     "kubernetes/client/apis/*",
@@ -77,9 +77,9 @@ FILES: tuple[str, ...] = (
 
 
 def leave_out(environment: Path) -> None:
-    """Remove the listed distributions and files from a virtual environment.
+    """Remove the distributions and files listed above from a virtual environment.
 
-    :raises ValueError: some rules match nothing there; nothing was removed.
+    :raises ValueError: some rules match nothing there; then nothing is removed.
     """
     (packages,) = environment.glob("lib/python3.*/site-packages")
     installed = list(distributions(path=[str(packages)]))
@@ -102,12 +102,12 @@ def normalised(name: str) -> str:
 
 
 def is_left_out(file: PackagePath) -> bool:
-    """Return whether a file is removed although its distribution stays."""
+    """Whether a rule of `FILES` removes the file although its distribution stays."""
     return any(fnmatchcase(str(file), rule) for rule in FILES)
 
 
 def unused_rules(installed: Iterable[Distribution]) -> list[str]:
-    """Return the rules that match nothing of the installed distributions."""
+    """Return the rules that match no file of the installed distributions."""
     found = list(installed)
     names = {normalised(each.name) for each in found}
     files = [str(file) for each in found if normalised(each.name) not in DISTRIBUTIONS for file in each.files or ()]
@@ -121,7 +121,7 @@ def _remove(distribution: Distribution, files: Iterable[PackagePath]) -> None:
 
 
 def _rewrite(distribution: Distribution, gone: Iterable[PackagePath]) -> None:
-    """Remove files from a distribution's list of installed files (RECORD)."""
+    """Remove the entries of removed files from a distribution's list of installed files (RECORD)."""
     names = {str(file) for file in gone}
     (record,) = (
         Path(str(distribution.locate_file(each))) for each in distribution.files or () if each.name == "RECORD"

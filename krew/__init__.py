@@ -1,1 +1,1 @@
-"""The kubectl plugin as krew installs it: an archive of wheel, lock and launcher, and its manifest."""
+"""The kubectl plugin as krew installs it: an archive of wheel, locked requirements and launcher, and a manifest."""

@@ -1,4 +1,4 @@
-"""Builds the archive and the manifest for krew: `python -m krew WHEEL URI HOMEPAGE` writes dist/krew.
+"""Builds the archive and the manifest for krew: `python -m krew WHEEL URI HOMEPAGE` writes them into dist/krew.
 
 Equal files give an equal archive, byte for byte. So anyone who rebuilds the archive can check its checksum.
 """
@@ -44,7 +44,7 @@ def _packed(files: Mapping[str, bytes]) -> bytes:
 
 
 def manifest(content: bytes, *, uri: str, homepage: str) -> str:
-    """Return the plugin's manifest for an archive at `uri`."""
+    """Return the plugin's manifest for an archive that is published at `uri`."""
     template = Template((Path(__file__).parent / "manifest.yaml").read_text())
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     digest = hashlib.sha256(content).hexdigest()
@@ -52,7 +52,7 @@ def manifest(content: bytes, *, uri: str, homepage: str) -> str:
 
 
 def main(wheel: Path, uri: str, homepage: str) -> None:
-    """Write both, and say where."""
+    """Write the archive and the manifest into dist/krew, and print their paths."""
     TARGET.mkdir(parents=True, exist_ok=True)
     content = archive(wheel)
     (TARGET / f"{NAME}.tar.gz").write_bytes(content)

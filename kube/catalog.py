@@ -1,7 +1,7 @@
-"""Plain objects by group, kind, namespace and name, and by further indexes.
+"""An immutable collection of Kubernetes objects, found by group, kind, namespace and name, and by further indexes.
 
-A `Catalog` never changes. `changed` returns a new one that shares all unchanged parts with the old one. The cost of a
-look-up does not depend on the number of objects.
+`Catalog.changed` returns a new catalog that shares all unchanged parts with the old one. The cost of a look-up does not
+depend on the number of objects.
 """
 
 from collections import defaultdict
@@ -12,21 +12,25 @@ ObjectKey = tuple[str, str, str, str]
 """(group, kind, namespace, name); group and namespace are "" where there is none."""
 
 Plain = Mapping[str, Any]
+"""A Kubernetes object as decoded from JSON or YAML."""
 
 Naming = Callable[[Plain], Iterable[Hashable]]
-"""A function that returns the index values of an object, such as the groups that it names; empty for none.
+"""A function that computes the values under which an index lists an object, such as the names of the groups in it.
 
-It must be a module's function, because it is the key of the index. It must return equal values for the same object, and
-raise no exception.
+An object without values is not in the index. The function must be defined at the level of a module, because the
+function itself is the key of the index. It must return equal values for the same object, and raise no exception.
 """
 
-_Place = tuple[str, str]
+_NamespacedName = tuple[str, str]
 """(namespace, name)."""
-_Index = dict[Hashable, frozenset[_Place]]
+_Index = dict[Hashable, frozenset[_NamespacedName]]
 
 
-class _Shelf:
-    """The objects of one kind. An index is built when it is first used, and then updated with each change."""
+class _ObjectsOfKind:
+    """The objects of one kind (`named`: by namespace and name), and their indexes by the function that defines each.
+
+    An index is built when it is first used. `changed` then keeps it up to date.
+    """
 
     __slots__ = ("indexes", "named")
 
@@ -34,14 +38,14 @@ class _Shelf:
         self.named: dict[str, dict[str, Plain]] = {}
         self.indexes: dict[Naming, _Index] = {}
 
-    def get(self, place: _Place) -> Plain | None:
+    def get(self, place: _NamespacedName) -> Plain | None:
         namespace, name = place
         return self.named.get(namespace, {}).get(name)
 
     def index(self, by: Naming) -> _Index:
         index = self.indexes.get(by)
         if index is None:
-            found: defaultdict[Hashable, set[_Place]] = defaultdict(set)
+            found: defaultdict[Hashable, set[_NamespacedName]] = defaultdict(set)
             for namespace, there in self.named.items():
                 for name, each in there.items():
                     for value in by(each):
@@ -50,8 +54,8 @@ class _Shelf:
             self.indexes[by] = index
         return index
 
-    def changed(self, changes: Mapping[_Place, Plain | None]) -> "_Shelf":
-        shelf = _Shelf()
+    def changed(self, changes: Mapping[_NamespacedName, Plain | None]) -> "_ObjectsOfKind":
+        shelf = _ObjectsOfKind()
         shelf.named = dict(self.named)
         own: dict[str, dict[str, Plain]] = {}
         for (namespace, name), each in changes.items():
@@ -68,8 +72,8 @@ class _Shelf:
             shelf.indexes[by] = self._reindexed(by, index, changes)
         return shelf
 
-    def _reindexed(self, by: Naming, index: _Index, changes: Mapping[_Place, Plain | None]) -> _Index:
-        fresh: dict[Hashable, set[_Place]] = {}
+    def _reindexed(self, by: Naming, index: _Index, changes: Mapping[_NamespacedName, Plain | None]) -> _Index:
+        fresh: dict[Hashable, set[_NamespacedName]] = {}
         for place, each in changes.items():
             old = self.get(place)
             before = frozenset(by(old)) if old is not None else frozenset[Hashable]()
@@ -91,9 +95,9 @@ class Catalog(Mapping[ObjectKey, Plain]):
     __slots__ = ("_shelves",)
 
     def __init__(self, objects: Mapping[ObjectKey, Plain] | None = None) -> None:
-        self._shelves: dict[tuple[str, str], _Shelf] = {}
+        self._shelves: dict[tuple[str, str], _ObjectsOfKind] = {}
         for (group, kind, namespace, name), each in (objects or {}).items():
-            self._shelves.setdefault((group, kind), _Shelf()).named.setdefault(namespace, {})[name] = each
+            self._shelves.setdefault((group, kind), _ObjectsOfKind()).named.setdefault(namespace, {})[name] = each
 
     def __getitem__(self, key: ObjectKey) -> Plain:
         """Return one object.
@@ -117,11 +121,11 @@ class Catalog(Mapping[ObjectKey, Plain]):
                     yield group, kind, namespace, name
 
     def kinds(self) -> Iterable[tuple[str, str]]:
-        """Return group and kind of all objects."""
+        """Return (API group, kind) of each kind that has objects."""
         return self._shelves
 
     def has(self, group: str, kind: str) -> bool:
-        """Return whether there is an object of this kind."""
+        """Return whether any object of this kind exists."""
         return (group, kind) in self._shelves
 
     def of_kind(self, group: str, kind: str) -> list[Plain]:
@@ -130,7 +134,10 @@ class Catalog(Mapping[ObjectKey, Plain]):
         return [named[namespace][name] for namespace in sorted(named) for name in sorted(named[namespace])]
 
     def sought(self, group: str, kind: str, by: Naming, value: Hashable) -> list[Plain]:
-        """Return the objects of a kind for which `by` returns this value, ordered by namespace and name."""
+        """Return the objects of a kind whose index values, computed by `by`, include `value`.
+
+        The result is ordered by namespace and name.
+        """
         shelf = self._shelf(group, kind)
         return [shelf.named[namespace][name] for namespace, name in sorted(shelf.index(by).get(value, ()))]
 
@@ -141,7 +148,7 @@ class Catalog(Mapping[ObjectKey, Plain]):
 
     def changed(self, changes: Mapping[ObjectKey, Plain | None]) -> "Catalog":
         """Return a catalog in which these objects are added or replaced. None removes an object."""
-        by_kind: defaultdict[tuple[str, str], dict[_Place, Plain | None]] = defaultdict(dict)
+        by_kind: defaultdict[tuple[str, str], dict[_NamespacedName, Plain | None]] = defaultdict(dict)
         for (group, kind, namespace, name), each in changes.items():
             by_kind[group, kind][namespace, name] = each
         catalog = Catalog()
@@ -153,11 +160,11 @@ class Catalog(Mapping[ObjectKey, Plain]):
                 del shelves[kind_]
         return catalog
 
-    def _shelf(self, group: str, kind: str) -> _Shelf:
+    def _shelf(self, group: str, kind: str) -> _ObjectsOfKind:
         found = self._shelves.get((group, kind))
-        return _Shelf() if found is None else found  # never a shared one: it would mix the indexes of kinds
+        return _ObjectsOfKind() if found is None else found  # a new one each time, because an index is stored in it
 
 
 def cataloged(objects: Mapping[ObjectKey, Plain]) -> Catalog:
-    """Return the objects as a catalog; unchanged if they are one already."""
+    """Return the objects as a `Catalog`. A `Catalog` is returned unchanged."""
     return objects if isinstance(objects, Catalog) else Catalog(objects)

@@ -1,4 +1,4 @@
-"""Conditions in a status, each with the time at which its status last changed."""
+"""The `lastTransitionTime` of conditions in an object's status."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,10 +7,13 @@ from typing import Any
 def kept_conditions(
     conditions: Iterable[dict[str, Any]], before: Iterable[Mapping[str, Any]], now: str, generation: int | None
 ) -> list[dict[str, Any]]:
-    """Return the conditions with the time of their last transition: `now` if their status has changed, else as before.
+    """Return the conditions, each with its `lastTransitionTime`.
 
+    The time is `now` for a condition that is new or whose status has changed. Otherwise it is the time in `before`.
+
+    :param before: the conditions in the object's present status.
     :param now: RFC 3339.
-    :param generation: the object's generation, which is written to each condition; None writes none.
+    :param generation: the value of `observedGeneration` in each condition; None leaves the field out.
     """
     old = {each.get("type"): each for each in before}
     kept = []

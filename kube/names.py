@@ -6,16 +6,21 @@ from functools import lru_cache
 _DIGITS = re.compile(r"([0-9]+)")
 
 NaturalKey = tuple[tuple[tuple[int, int, str], ...], str]
+"""The sort key of a name (`natural_key`): its parts, then the name itself.
 
+A part of digits is (0, number of digits, digits), without leading zeros. Other text is (1, 0, text).
+"""
 
 _LONGEST = 253
 """The most characters of an object's name. Longer texts are not cached, so that authors cannot fill the memory."""
 
 
 def natural_key(name: str) -> NaturalKey:
-    """Return the sort key of a name: its digit runs as integers, the rest as text. The raw name is the tie-break.
+    """Return the sort key of a name, by which node-5 comes before node-10.
 
-    Integers are compared by their length, then digit by digit, so that no integer is too long to be parsed.
+    Digits compare as integers, all else as text. The name itself is the tie-break, so that node-05 and node-5 differ.
+    Integers compare by their number of digits, then digit by digit. They are never parsed, so their length is not
+    limited.
     """
     return _remembered(name) if len(name) <= _LONGEST else _natural_key(name)
 

@@ -1,4 +1,4 @@
-"""Rules outside of pods' specs that restrict pods to certain nodes, with the texts that explain them to users."""
+"""Restrictions of pods to certain nodes that are not in the pods' specs, with the messages that explain them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from kube.objects import NodeSelector, NodeSelectorTerm, Requirement
 
 @dataclass(frozen=True, slots=True)
 class NodeRule:
-    """A rule about nodes that does not come from the pods' own specs, but from a group's scope, a pool or a flavor.
+    """A restriction of pods to the nodes that `selector` selects. A gang's group, a node pool or a flavor imposes it.
 
-    `reason`: the message for an excluded node, in kube-scheduler's wording, such as "node(s) had no label rack".
-    `lift`: the change that would allow the node, as the end of "would fit if"; "" if there is none.
+    `reason`: the message for a node that is not selected, in kube-scheduler's wording ("node(s) had no label rack").
+    `lift`: the change that would allow the node, as the end of the sentence "would fit if …"; "" if there is none.
     """
 
     selector: NodeSelector
@@ -20,7 +20,7 @@ class NodeRule:
 
 
 def any_of(choices: Iterable[Sequence[Requirement]]) -> NodeSelector:
-    """Return the selector of nodes that fulfil at least one of several non-empty lists of requirements."""
+    """Return the selector of nodes that fulfil all requirements of at least one of these lists. No list is empty."""
     return NodeSelector(
         node_selector_terms=tuple(NodeSelectorTerm(match_expressions=tuple(choice)) for choice in choices)
     )

@@ -1,11 +1,11 @@
-"""Null fields: the API server stores none, whether in an object or in a merge patch."""
+"""Removal of null fields, which the API server does not store."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 def without_nulls(value: Any) -> Any:
-    """Return the value without null fields, at any depth. The items of a list keep their places."""
+    """Return the value without the fields that are null, at any depth. Null items of a list remain."""
     if isinstance(value, Mapping):
         return {key: without_nulls(each) for key, each in value.items() if each is not None}
     if isinstance(value, list | tuple):

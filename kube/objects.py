@@ -1,10 +1,10 @@
 """Pods, nodes, namespaces, priority classes, disruption budgets and resource quotas, decoded by msgspec.
 
 The structs contain the fields that decide where a pod may run, whether it may be created, and which pods may be evicted
-for it.
+for it. The decoder skips every other field without allocating memory.
 
-Every other field is skipped by the decoder without being allocated. Field names follow the Kubernetes API in snake
-case; an absent field has the API's own default. Quantities stay strings here: `kube.quantities` reads them.
+A field has the Kubernetes API's name in snake case. An absent field has the API's default. Quantities are kept as
+written, and `kube.quantities` parses them.
 """
 
 from typing import Any
@@ -13,7 +13,10 @@ import msgspec
 
 
 class Struct(msgspec.Struct, frozen=True, rename="camel", gc=False, omit_defaults=True, kw_only=True):
-    """Base of all decoded objects: immutable, camelCase on the wire, outside the cyclic collector."""
+    """Base class of all decoded objects: immutable, with camelCase names in JSON.
+
+    Python's garbage collector does not track the objects (`gc=False`), because they contain no reference cycles.
+    """
 
 
 class OwnerReference(Struct, frozen=True):
@@ -58,20 +61,20 @@ class LabelSelector(Struct, frozen=True):
 
 
 class NodeSelectorTerm(Struct, frozen=True):
-    """Requirements that must all hold. A term without requirements matches no node."""
+    """core/v1 NodeSelectorTerm: a node must fulfil all requirements. A term without requirements matches no node."""
 
     match_expressions: tuple[Requirement, ...] = ()
     match_fields: tuple[Requirement, ...] = ()
 
 
 class NodeSelector(Struct, frozen=True):
-    """Terms of which at least one must hold."""
+    """core/v1 NodeSelector: a node must match at least one term."""
 
     node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
 
 
 class PreferredSchedulingTerm(Struct, frozen=True):
-    """A preference for nodes that match a term, with a weight of 1-100."""
+    """core/v1 PreferredSchedulingTerm: a preference for nodes that match a term, with a weight of 1-100."""
 
     weight: int = 0
     preference: NodeSelectorTerm = NodeSelectorTerm()
@@ -87,7 +90,7 @@ class NodeAffinity(Struct, frozen=True):
 
 
 class PodAffinityTerm(Struct, frozen=True):
-    """A rule about matching pods in the same domain of `topology_key`."""
+    """core/v1 PodAffinityTerm: the pods to be near to, or away from, by the node label `topology_key`."""
 
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] = ()
@@ -98,7 +101,7 @@ class PodAffinityTerm(Struct, frozen=True):
 
 
 class WeightedPodAffinityTerm(Struct, frozen=True):
-    """A preference for a pod affinity term, with a weight of 1-100."""
+    """core/v1 WeightedPodAffinityTerm: a pod affinity term that is only preferred, with a weight of 1-100."""
 
     weight: int = 0
     pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
@@ -126,7 +129,8 @@ class Affinity(Struct, frozen=True):
 class Toleration(Struct, frozen=True):
     """core/v1 Toleration. No operator means Equal; an empty key with Exists tolerates everything.
 
-    Complete and as written, because a pod's tolerations can only be written back all together and unchanged.
+    The struct has all fields of the API, without defaults. A patch that adds a toleration must repeat the existing
+    tolerations unchanged, because the API server allows no other change of the list.
     """
 
     key: str = ""
@@ -150,7 +154,7 @@ class TopologySpreadConstraint(Struct, frozen=True):
 
 
 class ContainerPort(Struct, frozen=True):
-    """core/v1 ContainerPort; only host ports matter here (under hostNetwork they default to the container's)."""
+    """core/v1 ContainerPort. Phalanx uses only the host port. With hostNetwork its default is the container port."""
 
     container_port: int = 0
     host_port: int = 0
@@ -159,14 +163,14 @@ class ContainerPort(Struct, frozen=True):
 
 
 class ResourceRequirements(Struct, frozen=True):
-    """Quantities by resource name, as written."""
+    """core/v1 ResourceRequirements: quantities by resource name, as written (not parsed)."""
 
     requests: dict[str, str | int | float] = {}
     limits: dict[str, str | int | float] = {}
 
 
 class Container(Struct, frozen=True):
-    """A container or init container; `restart_policy` Always makes an init container a sidecar."""
+    """core/v1 Container or init container. An init container with the `restart_policy` Always is a sidecar."""
 
     name: str = ""
     resources: ResourceRequirements = ResourceRequirements()
@@ -187,7 +191,7 @@ class SchedulingGroup(Struct, frozen=True):
 
 
 class PodSpec(Struct, frozen=True):
-    """core/v1 PodSpec, as far as it decides where the pod may run."""
+    """core/v1 PodSpec: the fields that decide where the pod may run."""
 
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
@@ -221,7 +225,10 @@ class Condition(Struct, frozen=True):
 
 
 class ContainerStatus(Struct, frozen=True):
-    """core/v1 ContainerStatus: what the container's node has allocated to it, and what it has by now."""
+    """core/v1 ContainerStatus, for an in-place resize.
+
+    `allocated_resources`: the requests that the node has granted. `resources`: those that the running container has.
+    """
 
     name: str = ""
     allocated_resources: dict[str, str | int | float] | None = None
@@ -229,7 +236,7 @@ class ContainerStatus(Struct, frozen=True):
 
 
 class PodStatus(Struct, frozen=True):
-    """core/v1 PodStatus. `allocated_resources` and `resources` are those of all containers together."""
+    """core/v1 PodStatus. `allocated_resources` and `resources` are for an in-place resize of pod-level resources."""
 
     phase: str = "Pending"
     nominated_node_name: str = ""
@@ -269,7 +276,7 @@ class Pod(Struct, frozen=True):
         return self.status.phase in ("Succeeded", "Failed")
 
     def gated_by(self, gate: str) -> bool:
-        """Whether the scheduling gate of that name is still on the pod."""
+        """Whether the pod has the scheduling gate of this name."""
         return any(each.name == gate for each in self.spec.scheduling_gates)
 
 
@@ -296,7 +303,7 @@ class NodeStatus(Struct, frozen=True):
 
 
 class Namespace(Struct, frozen=True):
-    """core/v1 Namespace: only its labels and annotations matter."""
+    """core/v1 Namespace: its metadata only, of which Phalanx uses the labels and annotations."""
 
     metadata: ObjectMeta = ObjectMeta()
 
@@ -310,7 +317,7 @@ class Node(Struct, frozen=True):
 
     @property
     def ready(self) -> bool:
-        """Whether its Ready condition, if it has one, is True."""
+        """Whether the node's condition Ready is True. A node without this condition is ready: files often omit it."""
         return all(each.status == "True" for each in self.status.conditions if each.type == "Ready")
 
 
@@ -332,11 +339,11 @@ class DisruptionBudgetSpec(Struct, frozen=True):
 
 
 class DisruptionBudgetStatus(Struct, frozen=True):
-    """policy/v1 PodDisruptionBudgetStatus. `disruptions_allowed`: None if no controller has counted yet (files)."""
+    """policy/v1 PodDisruptionBudgetStatus. `disruptions_allowed`: None if no controller has set it, as in a file."""
 
     disruptions_allowed: int | None = None
     disrupted_pods: dict[str, str] = {}
-    """Pods whose eviction the API server has accepted and subtracted from `disruptions_allowed`: the time by name."""
+    """By pod name: the time at which the API server accepted its eviction and reduced `disruptions_allowed`."""
 
 
 class PodDisruptionBudget(Struct, frozen=True):
@@ -348,7 +355,7 @@ class PodDisruptionBudget(Struct, frozen=True):
 
 
 class QuotaScope(Struct, frozen=True):
-    """v1 ScopedResourceSelectorRequirement: which pods a quota counts."""
+    """core/v1 ScopedResourceSelectorRequirement: one condition that a pod must meet for the quota to count it."""
 
     scope_name: str = ""
     operator: str = "Exists"
@@ -356,13 +363,13 @@ class QuotaScope(Struct, frozen=True):
 
 
 class ScopeSelector(Struct, frozen=True):
-    """v1 ScopeSelector."""
+    """core/v1 ScopeSelector."""
 
     match_expressions: tuple[QuotaScope, ...] = ()
 
 
 class ResourceQuotaSpec(Struct, frozen=True):
-    """v1 ResourceQuotaSpec. `hard`: quantities by limited resource, as written."""
+    """core/v1 ResourceQuotaSpec. `hard`: the limits by resource, as written (not parsed)."""
 
     hard: dict[str, str | int | float] = {}
     scopes: tuple[str, ...] = ()
@@ -370,19 +377,19 @@ class ResourceQuotaSpec(Struct, frozen=True):
 
     @property
     def all_scopes(self) -> tuple[QuotaScope, ...]:
-        """All scopes that a pod must match to be counted, from `scopes` and `scope_selector`."""
+        """All scopes, from `scopes` and `scope_selector`. The quota counts a pod that matches every one of them."""
         selected = self.scope_selector.match_expressions if self.scope_selector else ()
         return (*(QuotaScope(scope_name=each) for each in self.scopes), *selected)
 
 
 class ResourceQuotaStatus(Struct, frozen=True):
-    """v1 ResourceQuotaStatus. `used`: quantities by limited resource, as written."""
+    """core/v1 ResourceQuotaStatus. `used`: the used quantities by resource, as written (not parsed)."""
 
     used: dict[str, str | int | float] = {}
 
 
 class ResourceQuota(Struct, frozen=True):
-    """v1 ResourceQuota."""
+    """core/v1 ResourceQuota."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceQuotaSpec = ResourceQuotaSpec()

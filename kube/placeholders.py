@@ -1,7 +1,7 @@
 """Placeholders: pods of Phalanx that reserve capacity for expected pods (docs/decisions/0022).
 
-A *seat* is an expected pod. Its identifier, which takes the place of a UID, is `<uid of the workload>/<role>/<name>`.
-The UIDs that an API server assigns contain no slash.
+An expected pod, which its workload has yet to create, is called a *seat* in the code. An expected pod has no UID. Its
+identifier is `<uid of the workload>/<role>/<name>`. UIDs of an API server contain no slash, so the two never collide.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,12 +16,15 @@ PLACEHOLDER = "phalanx.dev/placeholder"
 HELD_FOR = "phalanx.dev/held-for"
 """Annotation of a placeholder: the pod for which it reserves capacity, as `namespace/name`."""
 SEAT = "phalanx.dev/seat"
-"""Annotation of a placeholder: the seat that it is for."""
+"""Annotation of a placeholder: the identifier of its expected pod (`seat_uid`)."""
 HELD_FOR_GANG = "phalanx.dev/held-for-gang"
-"""Annotation of a placeholder: the gang of its seat, as `dialect/namespace/name`."""
+"""Annotation of a placeholder: the gang of its expected pod, as `dialect/namespace/name`."""
 
 HELD_LIMITS = "phalanx.dev/held-limits"
-"""Annotation of a placeholder: the limits of the pod, in base units, for ResourceQuotas that count them."""
+"""Annotation of a placeholder: the limits of its expected pod, in base units.
+
+A placeholder has no limits itself, so ResourceQuotas for limits need the annotation.
+"""
 
 
 def is_placeholder(pod: Pod) -> bool:
@@ -30,46 +33,55 @@ def is_placeholder(pod: Pod) -> bool:
 
 
 def seat_uid(workload_uid: str, role: str, name: str) -> str:
-    """Return the identifier of an expected pod, which takes the place of a UID."""
+    """Return the identifier of an expected pod, which stands in for the UID that the pod does not have yet."""
     return f"{workload_uid}/{role}/{name}"
 
 
 def is_seat(uid: str) -> bool:
-    """Return whether the identifier is a seat, and not the UID of an existing pod."""
+    """Return whether the identifier is that of an expected pod (`seat_uid`), and not the UID of an existing pod."""
     return "/" in uid
 
 
 def role_of_seat(uid: str) -> str:
-    """Return the role in a seat; "" for the UID of an existing pod."""
+    """Return the role (name of the pod set) in an expected pod's identifier; "" for the UID of an existing pod.
+
+    :param uid: the UID of an existing pod, or an identifier from `seat_uid`.
+    """
     return uid.split("/")[1] if is_seat(uid) else ""
 
 
 def to_come(pod: Pod) -> bool:
-    """Return whether the pod is an expected pod, which its workload has yet to create."""
+    """Return whether the pod is an expected pod, which its workload has yet to create.
+
+    Its metadata then has an identifier from `seat_uid` instead of a UID.
+    """
     return is_seat(pod.metadata.uid)
 
 
 def seat_of(placeholder: Pod) -> str:
-    """Return the seat for which a placeholder reserves capacity."""
+    """Return the identifier (`seat_uid`) of the expected pod for which a placeholder reserves capacity; "" for none."""
     return placeholder.metadata.annotations.get(SEAT, "")
 
 
 def written_limits(limits: Mapping[str, int]) -> dict[str, str]:
-    """Return the annotation of a placeholder with the limits of its expected pod; empty if it has no limits."""
+    """Return the annotation `HELD_LIMITS` of a placeholder, from its expected pod's limits in base units.
+
+    Without limits, the result is empty.
+    """
     return {HELD_LIMITS: " ".join(f"{name}={value}" for name, value in sorted(limits.items()))} if limits else {}
 
 
 def held_limits(pod: Pod) -> dict[str, int]:
-    """Return the limits, in base units, of a placeholder's expected pod; empty for any other pod."""
+    """Return the limits of a placeholder's expected pod, in base units. For any other pod the result is empty."""
     text = pod.metadata.annotations.get(HELD_LIMITS, "") if PLACEHOLDER in pod.metadata.labels else ""
     parted = (each.partition("=") for each in text.split())
     return {name: int(value) for name, _, value in parted if value.isdecimal() and value.isascii()}
 
 
 def as_held(pod: Pod) -> Pod:
-    """Return a placeholder under the name of its expected pod, so that its capacity counts as its gang's own.
+    """Return a placeholder with the namespace and name of its expected pod; any other pod unchanged.
 
-    Any other pod is returned unchanged.
+    Under this name the capacity of the placeholder counts as the gang's own.
     """
     if not is_placeholder(pod):
         return pod
@@ -78,19 +90,22 @@ def as_held(pod: Pod) -> Pod:
 
 
 def holds_for_later(pod: Pod) -> bool:
-    """Return whether a pod in a snapshot reserves capacity for a pod that does not exist.
+    """Return whether a pod in a snapshot reserves capacity for a pod that does not exist yet.
 
-    Such a pod is a placeholder under the name of the expected pod (`as_held`), or the expected pod itself in a new
-    plan.
+    Such a pod is either a placeholder, renamed by `as_held`, or an expected pod that a new plan has added.
     """
     return to_come(pod) or (PLACEHOLDER in pod.metadata.labels and SEAT in pod.metadata.annotations)
 
 
 def matched(seats: Iterable[tuple[str, str]], pods: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Match arrived pods to expected pods, both given by role and name. Return the seat's name by the pod's name.
+    """Match arrived pods to expected pods of the same role. Return the name of the expected pod by the pod's name.
 
-    A pod first matches the seat of its own name, then the seat whose name it extends by a dash and a suffix, as Jobs'
-    pods do. Otherwise it matches the next seat of its role: other operators use random names, and their pods are alike.
+    First, pods are matched to expected pods of the same name. Then, pods are matched whose name extends that of an
+    expected pod by a dash and a suffix, as names of Jobs' pods do. Each remaining pod gets the next expected pod,
+    because operators that use random names create interchangeable pods.
+
+    :param seats: the expected pods, as (role, name).
+    :param pods: the arrived pods, as (role, name).
     """
     left: dict[str, dict[str, None]] = {}
     for role, name in seats:

@@ -25,7 +25,10 @@ _CHARACTERS = re.compile(r"[0-9A-Za-z.+-]+")
 
 
 def _load_parser() -> Callable[[str], Decimal]:
-    """`kubernetes.utils.quantity.parse_quantity`, without importing `kubernetes`."""
+    """Return the function `kubernetes.utils.quantity.parse_quantity` without importing the package `kubernetes`.
+
+    :raises ImportError: if the official client is not installed.
+    """
     package = importlib.util.find_spec("kubernetes")
     if package is None or package.origin is None:
         raise ImportError("the kubernetes client is not installed")
@@ -43,18 +46,20 @@ _parse_quantity = _load_parser()
 
 
 def amount(resource: str, quantity: str | float) -> int:
-    """`quantity` of `resource` in its base unit, rounded up: cpu in millicores, all else in units (bytes, pieces).
+    """Return a quantity in the base unit of its resource, rounded up and capped to `LARGEST`.
 
-    Raises ValueError, naming the text (of a long one the beginning), where it is no quantity, not finite or negative.
+    The base unit of cpu is the millicore. All other resources are counted in ones: bytes, devices, pods.
+
+    :raises ValueError: if the text is not a quantity, or is infinite or negative. The message quotes the text.
     """
     text, scale = str(quantity), 1000 if resource == "cpu" else 1
     return _remembered(text, scale) if len(text) <= _LONG else _amount(text, scale)
 
 
 def countable(resource: str, quantity: str | float) -> int:
-    """The `amount` of a quantity that the API server can hold without capping it.
+    """Return a quantity in the base unit of its resource (`amount`), and refuse one that would be capped.
 
-    Raises ValueError like `amount`, and for a quantity beyond `LARGEST`: a cap changes what the author meant.
+    :raises ValueError: if `amount` raises it, or if the quantity is beyond `LARGEST`.
     """
     value = amount(resource, quantity)
     if value == LARGEST and _parse_quantity(str(quantity)) > LARGEST:
@@ -85,7 +90,12 @@ _remembered = lru_cache(maxsize=65536)(_amount)
 
 
 def written(resource: str, value: int) -> str:
-    """Return an amount in base units as text, rounded down: cores or millicores, bytes in units for 4 digits."""
+    """Return an amount in base units as a text for messages.
+
+    cpu is written in cores, or in millicores if they are not whole cores (1500m). Bytes are written in the largest
+    binary unit (Gi) of which they are a multiple, or of which they are at least `_SHOWN_DIGITS`. In the latter case
+    they are rounded down.
+    """
     if resource == "cpu":
         return f"{value}m" if value % 1000 else str(value // 1000)
     if in_bytes(resource):
@@ -96,5 +106,5 @@ def written(resource: str, value: int) -> str:
 
 
 def in_bytes(resource: str) -> bool:
-    """Return whether the resource is an amount of memory or storage."""
+    """Return whether the resource is counted in bytes: memory, ephemeral storage or huge pages."""
     return resource in _BINARY or resource.startswith("hugepages-")

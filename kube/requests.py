@@ -32,12 +32,14 @@ def pod_requests(pod: Pod) -> dict[str, int]:
     2837 for pod-level resources, KEP 1287 and KEP 5419 for an in-place resize, and `k8s.io/component-helpers/resource`
     of 1.37.
 
-    The result is the maximum of the containers that run together at the end (containers and sidecars), and of each init
-    container with the sidecars started before it. Pod-level requests replace this for cpu, memory and huge pages.
-    Overhead is added.
-    If the status contains resources that the node has allocated, or that containers have by now, the largest of these
-    and of the spec's requests counts. The spec's requests do not count if the node can never fulfil them.
-    Missing requests default to limits, as in the API server at creation, so that files count the same as served pods.
+    An init container runs together with the sidecars started before it. Afterwards all containers and sidecars run
+    together. The result is the maximum over these points in time. Pod-level requests replace it for cpu, memory and
+    huge pages. Overhead is added.
+    During an in-place resize, the status has the resources that the node has allocated, and those that the containers
+    have. Then the maximum of both and of the spec's requests counts. The spec's requests do not count if the node can
+    never fulfil them.
+    A missing request defaults to the limit. The API server does the same at creation, so a pod in a file has the
+    same requests as in the cluster.
 
     :raises ValueError: for a text that is not a quantity.
     """
@@ -76,7 +78,10 @@ def all_requests(pods: Iterable[Pod]) -> Mapping[str, int]:
 
 
 def quantities(pod: Pod) -> Iterator[tuple[str, str, str | int | float]]:
-    """Yield every quantity that `pod_requests` and `pod_limits` read: field below the pod, resource, text."""
+    """Yield every quantity that `pod_requests` and `pod_limits` read, as (field path, resource, quantity).
+
+    With the path, a caller names a faulty field. Example: ("spec.containers[0].resources.requests", "cpu", "2").
+    """
     spec, status = pod.spec, pod.status
     for resource, quantity in spec.overhead.items():
         yield "spec.overhead", resource, quantity
@@ -102,13 +107,16 @@ def quantities(pod: Pod) -> Iterator[tuple[str, str, str | int | float]]:
 
 
 def _resized(pod: Pod) -> bool:
-    """Return whether the status may contain resources that the node has allocated."""
+    """Return whether the pod's status has fields in which a node reports allocated resources (in-place resize)."""
     status = pod.status
     return bool(status.container_statuses or status.init_container_statuses or status.allocated_resources)
 
 
 def _with_resize(pod: Pod, asked: _Amounts) -> _Amounts:
-    """Return the requests of all containers together: the maximum of requested, allocated and actual resources."""
+    """Return, by resource, the maximum of the pod's requested, allocated and actual resources during a resize.
+
+    :param asked: the requests of all containers together, from the spec.
+    """
     status, infeasible = pod.status, _infeasible(pod)
     allocated, had = status.allocated_resources, status.resources.requests if status.resources is not None else None
     if allocated and had:
@@ -123,10 +131,11 @@ def _with_resize(pod: Pod, asked: _Amounts) -> _Amounts:
 
 
 def _given(known: Mapping[str, ContainerStatus], *, infeasible: bool, had: bool) -> _Asking:
-    """Return a function that gives a container's resources by its status, or else its requests.
+    """Return a function from a container to its resources in the status; without a status, to its requests in the spec.
 
-    :param infeasible: whether the node can never fulfil the requests, so that they do not count.
-    :param had: True for the resources that the container has by now, False for those allocated to it.
+    :param known: the container statuses by container name.
+    :param infeasible: whether the node can never fulfil the requests in the spec, so that they count as zero.
+    :param had: True for the resources that the running container has, False for those that the node has allocated.
     """
 
     def given(container: Container) -> _Amounts:
@@ -141,12 +150,15 @@ def _given(known: Mapping[str, ContainerStatus], *, infeasible: bool, had: bool)
 
 
 def _infeasible(pod: Pod) -> bool:
-    """Return whether the node can never fulfil the present requests."""
+    """Return whether the node has reported, by the condition PodResizePending, that it can never fulfil the resize."""
     return any(each.type == RESIZE_PENDING and each.reason == _INFEASIBLE for each in pod.status.conditions)
 
 
 def _together(pod: Pod, asking: _Asking) -> _Amounts:
-    """Return the aggregate over containers, init containers and sidecars."""
+    """Return the resources that the pod's containers take at most at one time.
+
+    :param asking: a function that returns the resources of one container, such as `_spec_requests`.
+    """
     if len(pod.spec.containers) == 1 and not pod.spec.init_containers:
         return asking(pod.spec.containers[0])
     running: _Amounts = {}
@@ -168,7 +180,10 @@ def _together(pod: Pod, asking: _Asking) -> _Amounts:
 
 
 def _apply_pod_level(total: _Amounts, pod: Pod) -> None:
-    """Replace totals by pod-level requests. A pod-level limit counts as a request if no container has one."""
+    """Replace the totals of cpu, memory and huge pages by the pod-level requests.
+
+    Where there is a pod-level limit only, it counts as the request if no container requests the resource.
+    """
     asked = pod.spec.resources or ResourceRequirements()
     requests, limits = _amounts(asked.requests), _amounts(asked.limits)
     if requests and pod.status.resources is not None:
@@ -194,7 +209,7 @@ def _spec_requests(container: Container) -> _Amounts:
 
 @lru_cache(maxsize=1024)
 def _parsed(quantities: bytes) -> _Amounts:
-    """Parse amounts, with a cache by their text, because thousands of containers have equal requests."""
+    """Parse quantities by resource, given in msgpack. The cache helps because thousands of containers are equal."""
     return _amounts(_decode(quantities))
 
 
@@ -218,12 +233,15 @@ def shortage(resource: str) -> str:
 
 
 def needs_devices(spec: PodSpec) -> bool:
-    """Return whether the pod has resource claims, or requests an extended resource."""
+    """Return whether the pod has resource claims, or requests an extended resource such as nvidia.com/gpu."""
     return bool(spec.resource_claims) or next(extended_resources(spec), None) is not None
 
 
 def extended_resources(spec: PodSpec) -> Iterator[str]:
-    """Yield the extended resources that containers request. Their names have a domain other than Kubernetes' own."""
+    """Yield the names of extended resources that containers request, such as nvidia.com/gpu.
+
+    The name of an extended resource has a domain other than kubernetes.io. A name may be yielded several times.
+    """
     for container in (*spec.containers, *spec.init_containers):
         for name in {**container.resources.limits, **container.resources.requests}:
             if "/" in name and not name.startswith("kubernetes.io/"):

@@ -1,6 +1,6 @@
-"""Whether a scheduler has tried a pod, according to the pod's own PodScheduled condition.
+"""Whether a scheduler has tried to schedule a pod, according to the pod's condition PodScheduled.
 
-The API server writes that condition on gated pods, and Phalanx writes it on gated members. Neither is a try.
+The API server and Phalanx write this condition on gated pods, too. Such a condition is not counted as a try.
 """
 
 import hashlib
@@ -18,9 +18,10 @@ def names_another_scheduler(pod: Pod) -> bool:
 
 
 def tried(pod: Pod) -> str:
-    """Return when a scheduler last changed its result for the pod (RFC 3339); "" if no scheduler has tried it yet.
+    """Return the time (RFC 3339) of a scheduler's last result for the pod; "" if no scheduler has tried it yet.
 
-    A pod that was created with its node counts as not tried until its kubelet has reported it.
+    A condition PodScheduled that has not changed since the release is older than the release, so it does not count. A
+    pod that was created with a node counts as not tried until its kubelet has reported a condition.
     """
     condition = _pod_scheduled(pod)
     if condition is None or condition.reason == _GATED or pod.spec.scheduling_gates:
@@ -32,12 +33,16 @@ def tried(pod: Pod) -> str:
 
 
 def released(pod: Pod) -> str:
-    """Return when the member was released (RFC 3339); "" if that is not known."""
+    """Return when the pod was released (RFC 3339), from its annotation; "" if it has no such annotation."""
     return pod.metadata.annotations.get(RELEASED, "").partition(" ")[0]
 
 
 def release_note(pod: Pod, now: str) -> str:
-    """Return the value of the annotation `phalanx.dev/released` for a pod that is released now."""
+    """Return the value of the annotation `phalanx.dev/released` for a pod that is released now.
+
+    It is the time `now`, then a digest of the pod's condition PodScheduled. By the digest, `tried` recognizes that a
+    scheduler has changed the condition since.
+    """
     condition = _pod_scheduled(pod)
     return f"{now} {_digest(condition)}" if condition is not None else now
 

@@ -16,8 +16,12 @@ API_VERSION = f"{API_GROUP}/v1beta1"
 """The version in which Phalanx writes PodGroups. Kubernetes 1.37 serves it."""
 KIND = "PodGroup"
 _OURS = ".release.phalanx.dev"
-"""The end of the names of PodGroups that Phalanx creates itself. It makes them valid DNS subdomains of ours."""
+"""The end of the names of PodGroups that Phalanx creates itself.
+
+With this end the names are DNS subdomains of Phalanx, so no other program uses them.
+"""
 _DIGITS = 16
+"""Hexadecimal digits of the hash in a PodGroup's name: 64 bits, so two gangs of a cluster have different names."""
 
 
 def group_of(pod: Pod) -> str:
@@ -26,7 +30,7 @@ def group_of(pod: Pod) -> str:
 
 
 def release_group(dialect: str, namespace: str, name: str) -> str:
-    """Return the name of the PodGroup that Phalanx creates for a gang, which has this key."""
+    """Return the name of the PodGroup that Phalanx creates for the gang with this key."""
     return hashlib.sha256(f"{dialect}/{namespace}/{name}".encode()).hexdigest()[:_DIGITS] + _OURS
 
 
@@ -36,7 +40,7 @@ def is_release_group(name: str) -> bool:
 
 
 def groups_held_back(pods: Iterable[Pod]) -> frozenset[str]:
-    """Return the PodGroups of which kube-scheduler tries no pod, because one of these pods has the gate."""
+    """Return the names of the PodGroups that have a gated pod among `pods`: kube-scheduler tries no pod of them."""
     return frozenset(group_of(pod) for pod in pods if pod.gated_by(GATE)) - {""}
 
 
@@ -45,8 +49,8 @@ def pod_group(
 ) -> dict[str, dict[str, object] | str]:
     """Return the manifest of a PodGroup of Phalanx.
 
-    :param pod: a member. All members have its priority, and kube-scheduler demands that of their PodGroup, too.
-    :param count: the number of members, which are all needed; None: no number must start together.
+    :param pod: a member. All members have the same priority, and kube-scheduler requires the same of their PodGroup.
+    :param count: the number of members, all of which must start together; None: each member may start alone.
     :param owner: the reference to the Gang object with which the PodGroup is deleted.
     """
     priority = {"priorityClassName": pod.spec.priority_class_name} if pod.spec.priority_class_name else {}

@@ -1,12 +1,12 @@
-"""Texts of users in the output of Phalanx: on one line, and without control codes that a terminal would execute."""
+"""Safe output of texts that users wrote: on one line, and without control codes that a terminal would execute."""
 
 from typing import Any
 
 
 def one_line(text: str) -> str:
-    r"""Return the text with line breaks, control codes and direction marks as escapes (`\n`, `\x1b`).
+    r"""Return the text with line breaks, control codes and Unicode direction marks replaced by escapes (`\n`, `\x1b`).
 
-    A reader of a log, a status or a command's output sees the text as written, and the terminal executes nothing.
+    In a log, a status or a command's output, the text then cannot break the line or control the terminal.
     """
     if text.isprintable():
         return text
@@ -23,7 +23,7 @@ def one_line_each(value: Any) -> Any:
 
 
 def with_article(kind: str) -> str:
-    """Return the name of a kind after `a` or `an`, as pronounced: an AppWrapper, an MPIJob, a UserJob, a TFJob."""
-    spelled = kind[:2].isupper()  # letter by letter: em, pee, eye
+    """Return the name of a kind with its article, by pronunciation: an AppWrapper, an MPIJob, a UserJob, a TFJob."""
+    spelled = kind[:2].isupper()  # an acronym, pronounced letter by letter: em, pee, eye
     vowels = "AEFHILMNORSX" if spelled else "AEIO"
     return f"{'an' if kind.startswith(tuple(vowels)) else 'a'} {kind}"

@@ -1,4 +1,4 @@
-"""Topologies, independent of the objects that describe them: named levels over node labels, widest first."""
+"""Topologies in one form for all systems: a list of levels (block, rack, node), each defined by a node label."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -10,9 +10,9 @@ class Unlabelled(Enum):
     """The treatment of a node that lacks the label of a level."""
 
     OUTSIDE = "outside"
-    """The node does not belong to the topology (the default of Phalanx's own dialect and of most others)."""
+    """The node does not belong to the topology. This is so in Phalanx's own dialect and in most others."""
     OWN_DOMAIN = "own-domain"
-    """The node is a domain of its own, named after itself (Koordinator, lowest level above the node)."""
+    """The node is a domain of its own, with the node's name (Koordinator, for the lowest level above the node)."""
     DEFAULT_DOMAIN = "default-domain"
     """All such nodes share one domain, `DEFAULT_DOMAIN_NAME` (ACK Lingjun)."""
 
@@ -22,7 +22,10 @@ DEFAULT_DOMAIN_NAME = "DefaultTopologyName"
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level of a topology: its name and the node labels that name a node's domain, the first set one wins."""
+    """One level of a topology, such as the rack. The value of a node label names the node's domain of this level.
+
+    `label_keys`: the keys of this label. If there are several, the first one that the node has counts.
+    """
 
     name: str
     label_keys: tuple[str, ...]
@@ -37,7 +40,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True, order=True)
 class NodePool:
-    """The nodes that carry a label with a value."""
+    """A node pool: all nodes whose label `label` has the value `value`."""
 
     label: str
     value: str
@@ -49,49 +52,60 @@ class NodePool:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """A topology: its levels from the widest down, with the node level always last.
+    """A topology: its levels, the widest first and the node level always last.
 
-    `node_level.label_keys` is `(kubernetes.io/hostname,)`, and its domain is the node's own name. `kind` is the kind of
-    the object that describes the topology ("Topology", "ClusterNetworkTopology", …). If another system has a kind of
-    the same name, it includes the group, as in kubectl: "Topology.kai.scheduler". For levels found on the nodes, `kind`
-    and `name` are "".
+    The label of the node level is `kubernetes.io/hostname`, and each node is one domain of it. `kind` is the kind of
+    the object that describes the topology ("Topology", "ClusterNetworkTopology", …). If several systems have a kind of
+    this name, `kind` includes the group, as in kubectl: "Topology.kai.scheduler". If no object describes the topology,
+    because its levels come from labels found on the nodes, `kind` and `name` are "".
     """
 
     name: str
     kind: str
     levels: tuple[Level, ...]
     implicit: bool = field(default=False, kw_only=True)
-    """Whether only gangs that name its kind use it: it comes from a system's settings, not from a user's object."""
+    """Whether the topology comes from a system's settings, not from a user's object.
+
+    It is then used only by gangs that name its kind, and is never a default.
+    """
     resources: tuple[str, ...] = field(default=(), kw_only=True)
-    """The resource names of the object's kind in kubectl, such as `topologies.kueue.x-k8s.io`. With a slash and the
-    topology's name, a resource name distinguishes topologies of equal names. The first one is used in output."""
+    """The resource names of the object's kind in kubectl, such as `topologies.kueue.x-k8s.io`.
+
+    Users write `<resource name>/<name>` if topologies of several kinds have the same name. Messages use the first one.
+    """
     hostname_listed: bool = field(default=False, kw_only=True)
-    """Whether the object lists the node's label itself: then a node without it is outside, as at every listed level."""
+    """Whether the object itself lists the label `kubernetes.io/hostname` as a level.
+
+    A node without this label is then outside the topology, as a node without the label of any other level is.
+    """
     refused: str = field(default="", kw_only=True)
-    """The fault because of which the object has no levels; "" for none. Its gangs wait until the fault is corrected."""
+    """The fault in the object because of which the topology has no levels; "" if there is none.
+
+    Gangs that name the topology wait until a user corrects the object.
+    """
     pools: tuple[NodePool, ...] = ()
-    """The node pools of the topology. Nodes of no such pool are outside. Empty: the topology has all nodes."""
+    """The node pools to which the topology is restricted. A node in none of them is outside. Empty: no restriction."""
 
     @property
     def title(self) -> str:
-        """The kind and name of the object, or a description if there is no object, for messages."""
+        """The object's kind and name, for messages; without an object, "the levels found on the nodes"."""
         return f"{self.kind} {self.name}" if self.kind else "the levels found on the nodes"
 
     @property
     def full_name(self) -> str:
-        """The topology's name with its resource name, which is unique among kinds."""
+        """`<resource name>/<name>`, which is unique among all kinds; only the name if `resources` is empty."""
         return f"{self.resources[0]}/{self.name}" if self.resources else self.name
 
     def called(self, name: str) -> bool:
-        """Return whether `name` may denote this topology: by its name alone, or with its resource name."""
+        """Return whether `name` denotes this topology: as its name alone, or as `<resource name>/<name>`."""
         kind, _, bare = name.rpartition("/")
         return bare == self.name and (not kind or kind.lower() in self.resources)
 
     @property
     def node_level(self) -> Level:
-        """The last level: the node."""
+        """The level of single nodes, which is always the last one."""
         return self.levels[-1]
 
     def find(self, name: str) -> int | None:
-        """Return the position (0 = widest) of the level that `name` denotes; None if there is none."""
+        """Return the index in `levels` (0 is the widest) of the level that `name` denotes; None if there is none."""
         return next((i for i, level in enumerate(self.levels) if level.named_by(name)), None)

@@ -1,7 +1,7 @@
-"""How long versions of Kubernetes reserve capacity for nominated pods that are still gated.
+"""How long the scheduler of a Kubernetes version reserves capacity for a gated pod that has `nominatedNodeName`.
 
-Sources: the kube-scheduler of 1.36.3 and 1.37.1 (`pkg/scheduler/backend/queue`), CHANGELOG-1.37, KEP-5278. The whole
-table is docs/reference/kubernetes-versions.md.
+Sources: the kube-scheduler of 1.36.3 and 1.37.1 (`pkg/scheduler/backend/queue`), CHANGELOG-1.37, KEP-5278.
+docs/reference/kubernetes-versions.md has the full table.
 """
 
 import re
@@ -10,7 +10,7 @@ from enum import Enum
 
 
 class Holding(Enum):
-    """How long the scheduler reserves the capacity of a nominated pod that is still gated."""
+    """How long the scheduler reserves capacity for a gated pod that has `nominatedNodeName`."""
 
     ALWAYS = "always"
     UNTIL_RESTART = "until the scheduler restarts"
@@ -30,7 +30,7 @@ class Version:
 
 
 RESERVES = Version(1, 37)
-"""The first version whose scheduler counts the nomination of every gated pod that it reads, also at its own start."""
+"""The first version whose scheduler counts the nominations of gated pods also after its own restart."""
 OLDEST = Version(1, 36)
 """The oldest version on which the tests run."""
 
@@ -42,14 +42,17 @@ def version_of(text: str) -> Version | None:
 
 
 def holding(version: Version | None) -> Holding:
-    """Return how long that version's scheduler reserves capacity for nominated gated pods."""
+    """Return how long the scheduler of a version reserves capacity for gated pods that have `nominatedNodeName`."""
     if version is None or version < OLDEST:
         return Holding.UNKNOWN
     return Holding.UNTIL_RESTART if version < RESERVES else Holding.ALWAYS
 
 
 def shortcoming(text: str) -> str:
-    """Return the message about the guarantee that a server of this `gitVersion` lacks; "" if it lacks none."""
+    """Return a warning if a server of this version may not always reserve capacity for gated pods; "" if it does.
+
+    :param text: the server's `gitVersion`, such as v1.37.1.
+    """
     match holding(version_of(text)):
         case Holding.ALWAYS:
             return ""

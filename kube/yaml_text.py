@@ -1,4 +1,4 @@
-"""A YAML reader that follows Kubernetes where PyYAML differs. It also records duplicate keys."""
+"""A YAML parser for manifests. Where PyYAML and Kubernetes differ, it does as Kubernetes. It records duplicate keys."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from yaml.constructor import ConstructorError
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 MOST_REPEATED = 400_000
-"""The most values to which aliases may expand in one document. Ten lines can expand to more than any memory holds."""
+"""The most values to which YAML aliases may expand in one document. Ten lines of nested aliases can fill any memory."""
 
 DEEPEST = 200
-"""The most levels of nested values. The library does not check its stack, so a deeper text could end the process."""
+"""The most levels of nested values. libyaml does not check its stack, so a text with more could crash the process."""
 _OFTEN = 256
 """The number of values between two calls of `look`."""
 _TAG = "tag:yaml.org,2002:"
@@ -22,7 +22,7 @@ _TRUE = ("true", "yes", "on")
 
 @dataclass(frozen=True, slots=True)
 class Doubled:
-    """A key that one mapping has twice. Lines are counted from 1."""
+    """A key that one mapping has twice: the key, the line of the repetition, and the first line. Lines count from 1."""
 
     key: str
     line: int
@@ -38,10 +38,11 @@ def _go_on() -> None:
 
 
 def read_all(text: str | bytes, doubled: list[Doubled], look: Callable[[], None] = _go_on) -> Iterator[Any]:
-    """Yield the documents of a text. If a mapping has a key twice, the last value counts.
+    """Yield the YAML documents in a text. If a mapping has a key twice, the last value counts.
 
     :param doubled: the list to which duplicate keys are appended.
-    :param look: called every few values. An exception that it raises ends the reading.
+    :param look: a function that is called every `_OFTEN` values. An exception that it raises, such as at a time limit,
+        ends the parsing.
     :raises yaml.YAMLError: if the text is not valid YAML.
     """
     loader = _Loader(text, look)
@@ -54,7 +55,10 @@ def read_all(text: str | bytes, doubled: list[Doubled], look: Callable[[], None]
 
 
 class _Loader(yaml.CSafeLoader):
-    """Loads a time as a text, and also a scalar that looks like a number and is none."""
+    """PyYAML's loader, changed to load timestamps as strings, and also scalars that only look like numbers (12:30).
+
+    It limits the nesting depth, and calls `look` at intervals.
+    """
 
     def __init__(self, text: str | bytes, look: Callable[[], None]) -> None:
         super().__init__(text)
@@ -63,14 +67,14 @@ class _Loader(yaml.CSafeLoader):
         self._depth = 0
 
     def go_on(self) -> None:
-        """Count one step of the reading, and call `look` every `_OFTEN` steps."""
+        """Count one parsed value, and call `look` at every `_OFTEN`-th call of this method."""
         self._steps += 1
         if self._steps % _OFTEN == 0:
             self._look()
 
     def descend_resolver(self, current_node: Node | None, current_index: Any) -> None:
         """Check the nesting depth. PyYAML calls this for each node of the text, before it builds the node."""
-        del current_index  # used only if tags depend on paths, which they do not here
+        del current_index  # PyYAML needs it only for tags that depend on paths
         self._depth += 1
         if self._depth > DEEPEST and current_node is not None:
             problem = f"nests deeper than {DEEPEST} levels"
@@ -78,19 +82,19 @@ class _Loader(yaml.CSafeLoader):
         self.go_on()
 
     def ascend_resolver(self) -> None:
-        """Leave a nesting level. PyYAML calls this for each node of the text, after it has built the node."""
+        """Reduce the counted depth by 1. PyYAML calls this for each node of the text, after it has built the node."""
         self._depth -= 1
 
     def construct_object(self, node: Node, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 -- as PyYAML has it
-        """Construct one value, and count the step."""
+        """Construct one value as PyYAML does, and count it (`go_on`)."""
         self.go_on()
         return super().construct_object(node, deep=deep)
 
 
 def _number(read: Callable[[_Loader, ScalarNode], Any]) -> Callable[[_Loader, ScalarNode], Any]:
-    """Return a constructor of numbers like PyYAML's, for which some scalars are texts.
+    """Return PyYAML's constructor of numbers, changed to return some scalars as strings.
 
-    These are scalars with a colon (for PyYAML minutes and seconds), and scalars that cannot be parsed (`0x_`).
+    These are scalars with a colon, which PyYAML reads as minutes and seconds, and scalars that it cannot parse (`0x_`).
     """
 
     def number_or_text(loader: _Loader, node: ScalarNode) -> Any:
@@ -108,7 +112,7 @@ _Loader.add_constructor(f"{_TAG}timestamp", lambda _, node: node.value)
 
 
 class _Survey:
-    """Checks one document before its values are constructed, because construction would follow every alias."""
+    """The check of one YAML document before its values are constructed: the construction would expand every alias."""
 
     def __init__(self, doubled: list[Doubled], go_on: Callable[[], None]) -> None:
         self._doubled = doubled
@@ -117,9 +121,9 @@ class _Survey:
         self._written = 0
 
     def check(self, document: Node) -> None:
-        """Record duplicate keys.
+        """Record the duplicate keys of the document, and check its aliases.
 
-        :raises ConstructorError: if aliases expand to too many values, or an alias contains itself.
+        :raises ConstructorError: if the aliases expand to more than `MOST_REPEATED` values, or one contains itself.
         """
         if self._size(document) - self._written > MOST_REPEATED:
             problem = f"its aliases stand for more than {MOST_REPEATED} values; write out what is meant"
@@ -147,7 +151,7 @@ class _Survey:
         return size
 
     def _check_keys(self, node: MappingNode) -> None:
-        """Record duplicate keys. All keys become texts, because JSON, and so Kubernetes, has no other keys."""
+        """Record the duplicate keys of a mapping, and make all its keys strings, because JSON has no other keys."""
         first: dict[str, int] = {}
         for key, _ in node.value:
             if not isinstance(key, ScalarNode) or key.tag == f"{_TAG}merge":

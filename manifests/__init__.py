@@ -1,1 +1,4 @@
-"""What is applied to a cluster: plain manifests. A package, so that the program finds them wherever it is installed."""
+"""The plain manifests that an installation applies to a cluster.
+
+The folder is a Python package, so that the program finds the manifests wherever it is installed.
+"""

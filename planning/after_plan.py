@@ -1,4 +1,4 @@
-"""The snapshot as it is after a plan has been carried out. Gangs that are planned later are planned on it."""
+"""The snapshot after a plan has been carried out, so that gangs that are planned later see the remaining capacity."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -10,12 +10,14 @@ from planning.decision import Assignment, Decision
 
 
 def after(decision: Decision, snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot with reservations for the plan's members on their nodes, and without its victims."""
+    """Return the snapshot with a reservation for each newly placed member on its node, and without the plan's
+    victims.
+    """
     return after_all((decision,), snapshot)
 
 
 def after_all(decisions: Sequence[Decision], snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot as it is after the plans have been carried out one after the other."""
+    """Return the snapshot as it is after the plans of all these decisions, in any order, have been carried out."""
     new = [each for decision in decisions for each in decision.assignments if not each.held]
     evictions = [each for decision in decisions for each in decision.evictions]
     if not new and not evictions:
@@ -42,7 +44,10 @@ def _causes(decisions: Sequence[Decision]) -> dict[str, str]:
 
 
 def _leaving(states: Iterable[NodeState], keys: set[str]) -> Iterator[Tenant]:
-    """Yield the tenants that are evicted, so that disruption budgets can be charged for them."""
+    """Yield the pods on these nodes that plans evict, so that disruption budgets can be charged for them.
+
+    `keys`: the victims, as `namespace/name`.
+    """
     for state in states:
         if not state.marks.isdisjoint(keys):
             yield from (tenant for tenant in state.tenants if tenant.pod.key in keys)
@@ -56,7 +61,11 @@ def _tenant(assignment: Assignment) -> Tenant:
 
 
 def _changed(state: NodeState, arriving: dict[str, list[Tenant]], leaving: set[str]) -> NodeState:
-    """Return the node after the plan. An older reservation of a member is removed from any node."""
+    """Return the node's state after the plan, with the pods in `arriving` and without the pods in `leaving`.
+
+    `arriving`: reservations by node name. `leaving`: `namespace/name` of the victims and of the newly placed members,
+    because an older reservation of such a member would count twice.
+    """
     stay = tuple(tenant for tenant in state.tenants if tenant.pod.key not in leaving)
     come = tuple(arriving.get(state.name, ()))
     if not come and len(stay) == len(state.tenants):

@@ -19,7 +19,7 @@ class WaitReason(Enum):
 
 
 class Outcome(Enum):
-    """The possible results of planning a gang. The values are the words of reports."""
+    """The possible results of planning a gang. Reports of the command line and the JSON output contain the values."""
 
     PLACED = "Placed"
     WAITING = "Waiting"
@@ -28,7 +28,7 @@ class Outcome(Enum):
 
 
 class Refusal(Enum):
-    """Why a gang is unplaceable, in the words of `status.reason`."""
+    """Why a gang is unplaceable. The value is the reason in the status of its Gang object."""
 
     NO_ROOM = "NoRoom"
     NOT_PROVEN = "NotProven"
@@ -37,8 +37,10 @@ class Refusal(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A member and its node. `index` is the member's rank in its pod set: as given, else its position by name.
-    `held` is True if the member was bound or released to this node before this plan.
+    """One member of a planned gang, and its node.
+
+    `index`: the member's rank in its pod set if its workload gives ranks, else its position in the order of names.
+    `held`: the member was bound or released to this node before the plan, so the plan takes no new capacity for it.
     """
 
     member: Member
@@ -49,7 +51,9 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class DomainUse:
-    """Members of the gang in one domain."""
+    """How many members of the gang the plan places in one domain. `path`: the domain's name after its parents'
+    names.
+    """
 
     path: tuple[str, ...]
     pods: int
@@ -57,7 +61,10 @@ class DomainUse:
 
 @dataclass(frozen=True, slots=True)
 class LevelUse:
-    """How the plan uses one level; `mode` is "required", "preferred" or "none"."""
+    """The domains of one topology level that a plan uses.
+
+    `mode`: the gang's constraint on this level: "required", "preferred" or "none".
+    """
 
     level: str
     label: str
@@ -67,7 +74,7 @@ class LevelUse:
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """A running pod that the plan evicts."""
+    """A running pod that the plan evicts. `gang`: the pod's own gang; None if it belongs to no gang."""
 
     namespace: str
     name: str
@@ -79,7 +86,7 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Reasons for a decision.
+    """Details of a decision that its one-line message does not contain.
 
     For a rejection: the nearest domains, and the smallest changes that would help. For a plan: why another domain is
     worse.
@@ -95,11 +102,11 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The planner's result for one gang, of any outcome. `line` is its message for a person, as typed parts.
+    """The planner's result for one gang, of any outcome. `line` is its message to the user, as typed parts.
 
     `proof` is the value of a `solver.plan.Proof` ("" for Waiting and Invalid). `seconds` holds the time of the steps
-    "snapshot" (building the problem) and "solve". `notes` name the constraints that were not considered, because they
-    are not modelled.
+    "snapshot" (building the problem) and "solve". `notes` name the constraints that were not considered, because
+    Phalanx does not model them.
     """
 
     gang: Gang | None
@@ -126,5 +133,5 @@ class Decision:
 
     @property
     def message(self) -> str:
-        """The message with all names."""
+        """The text of `line`, including the names of other users' objects."""
         return str(self.line)

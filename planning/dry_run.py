@@ -54,7 +54,7 @@ _Pods = Mapping[ObjectKey, Pod]
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """A running cluster: its snapshot, and the pods and group objects in it."""
+    """A running cluster: its snapshot, and the pods, workloads and group objects in it."""
 
     snapshot: Snapshot
     sources: Sources
@@ -62,10 +62,11 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """The result of a dry run. `mistakes`: faults of the input, including the faults of requests.
+    """The result of a dry run.
 
-    `warnings`: parts of the input that are valid but probably not intended, such as an annotation that no component
-    reads. `notes`: objects that were left out.
+    `mistakes`: errors in the documents, such as an unreadable object or a faulty request for a gang. `warnings`: parts
+    of the documents that are valid but probably not intended, such as an annotation that no component reads. `notes`:
+    kinds of objects that were left out, with their number.
     """
 
     decisions: tuple[Decision, ...]
@@ -124,8 +125,8 @@ def dry_run(
     misplaced, others = _remarks(reading, request, objects, pods)
     return DryRun(
         decisions=(*decisions, *wrong.values()),
-        mistakes=(*objects.mistakes, *mistakes, *misplaced, *_unasked(what_if, reading.gangs)),
-        warnings=(*objects.doubtful, *others, *_nowhere(decisions, request)),
+        mistakes=(*objects.mistakes, *mistakes, *misplaced, *_unknown_gangs(what_if, reading.gangs)),
+        warnings=(*objects.doubtful, *others, *_no_nodes(decisions, request)),
         notes=(*_ignored(objects), *request.notes),
         snapshot=request.snapshot,
         topologies=tuple(known),
@@ -135,22 +136,27 @@ def dry_run(
 def _faults(
     reading: Reading, asking: Sequence[Gang], request: "_Request", objects: Objects, pods: _Pods
 ) -> list[Fault]:
-    """Return the faults of the documents' requests, each once, attributed to the document's object that causes it."""
+    """Return the faults in the documents' requests for gangs, each once.
+
+    A fault of a pod that a workload would create is reported on the workload's template (`_as_written`).
+    """
     found = (*request.faults, *reading.faults, *misspelt_resources(asking, request.snapshot))
     concerned = (fault for fault in found if request.concerns(fault.object))
     return list(dict.fromkeys(_as_written(fault, request.sources, objects, pods) for fault in concerned))
 
 
 def _changed(request: "_Request", what_if: WhatIf) -> "tuple[_Request, set[str]]":
-    """Return the request after the `what_if` changes, and the pods (`namespace/name`) that lose their nodes."""
+    """Return the request after the `what_if` changes, and the keys (`namespace/name`) of the pods that lose their
+    nodes.
+    """
     pods = request.sources.pods
     sources = replace(request.sources, pods=what_if.pods(pods))
     changed = replace(request, snapshot=what_if.snapshot(request.snapshot), sources=sources)
     return changed, {pod.key for pod in pods if what_if.loses(pod)}
 
 
-def _unasked(what_if: WhatIf, gangs: Iterable[Gang]) -> Iterator[Mistake]:
-    """Yield a mistake for each gang that `what_if` names and that does not exist."""
+def _unknown_gangs(what_if: WhatIf, gangs: Iterable[Gang]) -> Iterator[Mistake]:
+    """Yield a mistake for each gang that `what_if` names although the cluster has no such gang."""
     return (Mistake("", f"no gang {name} in the cluster") for name in missing_gangs(what_if, gangs))
 
 
@@ -161,7 +167,11 @@ def _as_if(gang: Gang, known: Sequence[Topology], what_if: WhatIf) -> Gang:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """The cluster and all requests to it. `own`: keys of the objects from the documents; None: all objects count."""
+    """A cluster and all objects in it that ask for gangs.
+
+    `own`: keys of the objects from the documents, if they were applied to a live cluster. None: there is no live
+    cluster, so every object is from the documents.
+    """
 
     snapshot: Snapshot
     sources: Sources
@@ -170,7 +180,7 @@ class _Request:
     notes: tuple[str, ...] = ()
 
     def gangs(self, reading: Reading) -> Iterator[Gang]:
-        """Yield the gangs as the cluster's controller has them: with its setting for placeholders."""
+        """Yield the gangs, each with the placeholder setting of the cluster's controller (`Sources.placeholders`)."""
         return (by_setting(each, placeholders=self.sources.placeholders) for each in reading.gangs)
 
     def asks_for(self, gang: Gang) -> bool:
@@ -179,7 +189,7 @@ class _Request:
         return any(map(self.concerns, refs)) or any(self._has(_pod_key(member.pod)) for member in gang.members)
 
     def concerns(self, ref: ObjectRef) -> bool:
-        """Whether the object is one of the documents."""
+        """Whether the object is from the documents, not from the live cluster."""
         return self._has((group_of(ref.api_version), ref.kind, ref.namespace, ref.name))
 
     def _has(self, key: ObjectKey) -> bool:
@@ -187,7 +197,7 @@ class _Request:
 
 
 def _remarks(reading: Reading, request: _Request, objects: Objects, pods: _Pods) -> tuple[list[Mistake], list[Mistake]]:
-    """Return the remarks on misplaced keys, and all other remarks on the request."""
+    """Return the warnings about misplaced keys, which a dry run reports as mistakes, and then all other warnings."""
     parts: tuple[list[Mistake], list[Mistake]] = ([], [])
     for each in _advice(reading, request, objects, pods):
         parts[not isinstance(each, Misplaced)].append(_warning(each, objects))
@@ -195,13 +205,16 @@ def _remarks(reading: Reading, request: _Request, objects: Objects, pods: _Pods)
 
 
 def _advice(reading: Reading, request: _Request, objects: Objects, pods: _Pods) -> Iterable[Advice]:
-    """Return the remarks on the request, each once, attributed to the document's object that causes it."""
+    """Return the warnings about the documents, each once.
+
+    A warning about a pod that a workload would create is reported on the workload's template (`_as_written`).
+    """
     advice = (
         *reading.advice,
         *typos(request.sources, (*reading.faults, *reading.advice)),
         *unforeseen(request.sources, _named_objects(reading)),
         *not_asking(request.sources),
-        *_left_alone(objects, request),
+        *_ceded_advice(objects, request),
     )
     return dict.fromkeys(
         _as_written(each, request.sources, objects, pods)
@@ -211,7 +224,7 @@ def _advice(reading: Reading, request: _Request, objects: Objects, pods: _Pods) 
 
 
 def _request(objects: Objects) -> _Request:
-    """The request of documents that describe their own cluster."""
+    """Return the cluster that the documents describe by themselves, with the requests in it."""
     classes = {each.metadata.name: each for each in objects.priority_classes()}
     runtimes = objects.runtime_classes()
     by_name = {each.metadata.name: each for each in runtimes}
@@ -267,8 +280,10 @@ def _applied(objects: Objects, live: Live) -> _Request:
     return _Request(live.snapshot, sources, faults, frozenset({*changed, *made, *named}), notes)
 
 
-def _left_alone(objects: Objects, request: _Request) -> Iterator[Advice]:
-    """Yield the advice about documents that are ceded to another system, because that system runs in the cluster."""
+def _ceded_advice(objects: Objects, request: _Request) -> Iterator[Advice]:
+    """Yield a warning for each pod and workload of the documents that Phalanx cedes to another system of the
+    cluster.
+    """
     left = ceded_to_others(request.sources)
     if not left.to:
         return
@@ -294,8 +309,10 @@ def _named_objects(reading: Reading) -> set[ObjectRef]:
     return {fault.object for fault in reading.faults} | {advice.object for advice in reading.advice}
 
 
-def _nowhere(decisions: Iterable[Decision], request: _Request) -> Iterator[Mistake]:
-    """Yield a mistake if there is no node and a gang is unplaceable. The solver's explanations are then useless."""
+def _no_nodes(decisions: Iterable[Decision], request: _Request) -> Iterator[Mistake]:
+    """Yield a mistake if there is no node and a gang is unplaceable, because the solver's explanations are useless
+    then.
+    """
     if not request.snapshot.nodes and any(each.outcome is Outcome.UNPLACEABLE for each in decisions):
         yield Mistake("", "there is no Node, so nothing can be placed: give the nodes, too, or name a cluster")
 
@@ -327,7 +344,8 @@ def _invalid(faults: Sequence[Fault], sources: Sources, pods: _Pods) -> list[Dec
 
 
 def _gang_of(ref: ObjectRef, sources: Sources, pods: _Pods) -> GangKey | None:
-    """The gang that an object asks for: the gang that a pod names, or the own gang of a group or a workload.
+    """Return the gang that an object asks for: the gang that a pod names, or the own gang of a group or a workload.
+
     None for topologies, WorkloadKinds and pods without a gang.
     """
     if ref.kind == "Pod":
@@ -348,7 +366,7 @@ def _gang_of(ref: ObjectRef, sources: Sources, pods: _Pods) -> GangKey | None:
 
 
 def _named_by_pods_of(manifest: Manifest | None) -> GangKey | None:
-    """The gang that the pods of a workload name; None for everything else."""
+    """Return the gang that the pods of this workload name; None if they name none or the object is no workload."""
     if manifest is None or row_of(manifest) is None:
         return None
     try:
@@ -379,7 +397,7 @@ def _as_written(finding: _Finding, sources: Sources, objects: Objects, pods: _Po
 
 
 def _template_of(pod: Pod, workload: ObjectRef, sources: Sources) -> str:
-    """The field path of the workload's template from which the pod is created."""
+    """Return the field path of the pod template, inside the workload, from which the workload creates the pod."""
     manifest = sources.get(group_of(workload.api_version), workload.kind, workload.namespace, workload.name)
     found = templates(manifest) if manifest is not None else ()
     return next((each.path for each in found if each.role == role_of(pod)), "spec.template")

@@ -10,7 +10,9 @@ _YOUNGEST = "9999"
 
 
 def in_order(gangs: Iterable[Gang]) -> list[Gang]:
-    """Return the gangs by descending priority, then by age, then by name. Expects gangs with known priorities."""
+    """Return the gangs by descending priority, then by age, then by name. Each gang must have its priority set
+    already.
+    """
 
     def place(gang: Gang) -> tuple[int, str, object]:
         return -gang.priority, gang.created or _YOUNGEST, natural_key(str(gang.key))

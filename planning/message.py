@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """A part that names other users' objects. `instead`: the part for a reader who may not see these objects."""
+    """A part of a message that names other users' objects. `instead`: its text for a reader who may not see these
+    objects.
+    """
 
     text: str
     instead: str
@@ -21,14 +23,20 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """A part with counts that change often, such as `3 of 4`. Another count does not make another `Message.topic`."""
+    """A part of a message with counts that change often, such as `3 of 4`.
+
+    `Message.topic` leaves counts out, so a message with other counts keeps its topic.
+    """
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """The part about members beyond the minimum that have no node. `reasons`: each with the number of its nodes."""
+    """The part of a message about members beyond the gang's minimum that have no node.
+
+    `reasons`: each reason with the number of nodes that it excludes.
+    """
 
     count: int
     reasons: tuple[tuple[str | Names, int], ...]
@@ -73,7 +81,9 @@ class Message:
 
     @property
     def topic(self) -> tuple[Part, ...]:
-        """The parts without counts. Two messages with the same topic differ in their counts only."""
+        """The message's parts without counts. Two messages with the same topic report the same problem with other
+        counts.
+        """
         return tuple(part for part in self.parts if not isinstance(part, Count))
 
     @property
@@ -95,13 +105,13 @@ def joined(separator: str, messages: Iterable[Part | Message]) -> Message:
 
 
 def listed(messages: Iterable[Part | Message]) -> Message:
-    """Return `a`, `a and b`, or `a, b and c`. There is at least one message."""
+    """Return the messages as an enumeration: `a`, `a and b`, or `a, b and c`. Expects at least one message."""
     *others, last = messages
     return Message.of(joined(", ", others), " and ", last) if others else Message.of(last)
 
 
 def because(reasons: Mapping[str, int]) -> str:
-    """Return reasons with their numbers of nodes: `2 nodes: Insufficient cpu`."""
+    """Return the reasons as text, each with the number of nodes that it excludes: `2 nodes: Insufficient cpu`."""
     return ", ".join(_of_nodes(reason, count) for reason, count in reasons.items())
 
 

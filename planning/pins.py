@@ -28,7 +28,7 @@ NodeNamed = Callable[[str], Node | None]
 
 
 def domain_labels(topology: Topology | None, node: Node, depth: int) -> Labels | None:
-    """Return the labels that name the node's domain at each of the first `depth` levels; None if one is missing."""
+    """Return the labels that name the node's domain at each of the first `depth` levels; None if the node lacks one."""
     found = []
     for level in (topology.levels if topology else ())[:depth]:
         label = next(((k, node.metadata.labels[k]) for k in level.label_keys if node.metadata.labels.get(k)), None)
@@ -39,10 +39,10 @@ def domain_labels(topology: Topology | None, node: Node, depth: int) -> Labels |
 
 
 def siblings_domain(gang: Gang, member: Member, topology: Topology, node_named: NodeNamed) -> Labels:
-    """Return the labels of the domain in which the member must run; empty if nothing binds it to a domain yet.
+    """Return the labels of the domain in which the member must run, because its released siblings run there.
 
-    Also empty in three further cases, in which the plan alone keeps the member beside its siblings:
-
+    Empty if no required level ties the member to a released sibling. Also empty in three further cases, in which the
+    plan alone keeps the member beside its siblings:
     - The siblings are not sure to stay: one of their nodes is gone, cordoned, not ready or evicts its pods.
     - Labels alone do not distinguish the domain's nodes from other nodes.
     - The pod's controller would count the recreation of the pod against its workload.
@@ -74,7 +74,10 @@ def _held_nodes(gang: Gang, member: Member, sets: Sequence[str]) -> list[str]:
 
 
 def _shared(names: Sequence[str], topology: Topology, level: str, node_named: NodeNamed) -> Labels:
-    """Return the labels of the domain of `level` that holds all these nodes; empty if that is not certain."""
+    """Return the labels of the domain of `level` that holds all the named nodes.
+
+    Empty if the nodes are in several domains, a node may lose its pods, or labels do not identify the domain exactly.
+    """
     position = topology.find(level)
     nodes = [node_named(name) for name in names]
     if position is None or not nodes or not all(node is not None and _stays(node) for node in nodes):
@@ -94,8 +97,9 @@ def _stays(node: Node) -> bool:
 
 
 def _shown_by_label(level: Level, label: tuple[str, str]) -> bool:
-    """Whether exactly the nodes of the domain carry the label. It is False if the level has further label keys, or if
-    nodes without the label belong to the domain.
+    """Whether exactly the nodes of the domain carry the label.
+
+    False if the level has further label keys, or if nodes without the label belong to the domain.
     """
     unlabelled = level.unlabelled is Unlabelled.DEFAULT_DOMAIN and label[1] == DEFAULT_DOMAIN_NAME
     return len(level.label_keys) == 1 and not unlabelled
@@ -108,14 +112,16 @@ def made_again(pod: Pod) -> bool:
 
 
 def left_behind(gang: Gang) -> tuple[Pod, ...]:
-    """Return the members that are pinned to a domain although no member of the gang holds a node any more."""
+    """Return the members with an obsolete pin: no member of the gang holds a node any more, so no sibling justifies the
+    pin.
+    """
     if any(held_node(member.pod) for member in gang.members):
         return ()
     return tuple(member.pod for member in gang.members if pinned_domain(member.pod))
 
 
 def untied(gang: Gang, pods: Collection[Pod]) -> Gang:
-    """Return the gang as it would be if these members had been created without a pin."""
+    """Return the gang as if these members had been created without the webhook's domain pin."""
     names = {pod.key for pod in pods}
     members = (replace(m, pod=as_written(m.pod)) if m.pod.key in names else m for m in gang.members)
     return replace(gang, members=tuple(members))

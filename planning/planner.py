@@ -36,7 +36,7 @@ from planning.quota.flavors import Choice
 from planning.quota.queueing import charged, decide_in_queue, open_choices, takes_namespace
 from planning.quota.strict_order import behind_others, strict_queue, waits_behind
 from planning.scheduler_rules.holdups import holdups
-from planning.scheduler_rules.member_affinity import UNFULFILLED, answer_with_companions, stands
+from planning.scheduler_rules.member_affinity import UNFULFILLED, answer_with_member_rules, stands
 from planning.scheduler_rules.resource_claims import unplanned_devices
 from planning.scheduler_rules.resource_quotas import quotas_in_the_way
 from planning.solver_pool.known_answers import KnownAnswers
@@ -55,23 +55,24 @@ def plan_gang(
     topologies: Sequence[Topology],
     options: PlanningOptions = DEFAULT_OPTIONS,
     *,
-    weighed: bool = True,
+    uncontested: bool = True,
     known: KnownAnswers | None = None,
 ) -> Decision:
     """Return the decision for one gang: its nodes and victims, or the reason for the rejection and what would help.
 
-    `topologies`: all topologies of the cluster; the gang's own is chosen from them. `weighed` False: other gangs
+    `topologies`: all topologies of the cluster; the gang's own is chosen from them. `uncontested` False: other gangs
     compete, and the best plan of this gang need not be the best for all gangs. The decision then claims only the bounds
-    that hold however the other gangs are placed. `known`: answers to problems of other gangs.
-    No request of a gang makes this function raise.
+    that hold however the other gangs are placed. `known`: answers of earlier solves, reused for an equal problem.
+
+    The function never raises because of what a gang requests.
     """
     if options.deadline.over:
         return _too_late(gang)
     full_gang = with_priorities(gang, snapshot)
     gang = staying(full_gang, snapshot)
 
-    def placed(charged_to_nobody: Gang) -> Decision:
-        return _plan(charged_to_nobody, snapshot, topologies, options, weighed=weighed, known=known)
+    def placed(in_flavors: Gang) -> Decision:
+        return _plan(in_flavors, snapshot, topologies, options, uncontested=uncontested, known=known)
 
     if gang.account is None:
         decision = with_never_fits(placed(gang), gang, snapshot, topologies)
@@ -88,7 +89,7 @@ def _plan(
     topologies: Sequence[Topology],
     options: PlanningOptions,
     *,
-    weighed: bool,
+    uncontested: bool,
     known: KnownAnswers | None,
 ) -> Decision:
     limits, running = options.limits_now(), options.running_gangs
@@ -108,12 +109,12 @@ def _plan(
         answer = replace(answer, would_fit_if=(*helping, *answer.would_fit_if))
     if not framing.exact and isinstance(answer, NoPlan):
         answer = replace(answer, proof=Proof.UNPROVEN)
-    in_turn = isinstance(answer, Plan) and answer.proof is Proof.OPTIMAL and framing.exact and not weighed
-    if isinstance(answer, Plan) and not (weighed and framing.exact):
+    in_turn = isinstance(answer, Plan) and answer.proof is Proof.OPTIMAL and framing.exact and not uncontested
+    if isinstance(answer, Plan) and not (uncontested and framing.exact):
         answer = replace(answer, goals=unproven(framing.problem, answer.goals), proof=Proof.FEASIBLE)
     seconds = {"snapshot": framed - started, "solve": time.perf_counter() - framed}
     decision = decided(gang, framing, answer, running, seconds, in_turn=in_turn)
-    if not options.comparing or not weighed or not isinstance(answer, Plan) or answer.proof is not Proof.OPTIMAL:
+    if not options.comparing or not uncontested or not isinstance(answer, Plan) or answer.proof is not Proof.OPTIMAL:
         return decision
     return _compared(decision, framing.problem, answer)
 
@@ -127,7 +128,7 @@ def _compared(decision: Decision, problem: Problem, plan: Plan) -> Decision:
 def _framed(
     gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology], options: PlanningOptions
 ) -> Framing | Decision:
-    """Return the gang's problem, or a decision if there is nothing to solve: the gang waits or is invalid."""
+    """Return the gang's problem for the solver; or a decision without a solve, because the gang waits or is invalid."""
     topology = topology_of(gang, topologies)
     if isinstance(topology, Fault):
         return _invalid(gang, topology)
@@ -145,7 +146,7 @@ def plan_all(
     topologies: Sequence[Topology],
     options: PlanningOptions = DEFAULT_OPTIONS,
 ) -> list[Decision]:
-    """Return the decisions for all `gangs`, in planning order; each plan's capacity is taken from later gangs.
+    """Return the decisions for all `gangs`, in planning order. The capacity of each plan is not free for later gangs.
 
     Gangs of one priority that compete are planned together. A gang whose turn comes after the deadline is not planned,
     and its decision says so.
@@ -163,8 +164,8 @@ def plan_in_turn(
 ) -> Iterator[Sequence[Decision]]:
     """Yield the decisions for all `gangs`, one sequence for each priority, as soon as that priority is planned.
 
-    `standing`: plans that were found before and that the snapshot does not contain. Their capacity is taken from all
-    gangs of the same or of a lower priority.
+    `standing`: plans from an earlier call that the snapshot does not contain yet. Their capacity is not free for gangs
+    of the same or of a lower priority.
     """
     each_gang, taken = _EachGang(topologies, options), Taken(snapshot, options.usage, {})
     before = sorted(standing, key=_priority_of)
@@ -175,13 +176,15 @@ def plan_in_turn(
         full_gangs = tuple(same_priority)
         start = taken
         found, taken = plan_tier(each_gang.tier(tuple(staying(each, start.snapshot) for each in full_gangs), start))
-        told = with_takers(found, start.snapshot, each_gang.framed)
-        yield [with_evicted(each, whole, start.snapshot) for each, whole in zip(told, full_gangs, strict=True)]
+        with_reasons = with_takers(found, start.snapshot, each_gang.framed)
+        yield [with_evicted(each, whole, start.snapshot) for each, whole in zip(with_reasons, full_gangs, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
 class _EachGang:
-    """Planning of one gang of many: on the capacity that earlier gangs leave, until the common deadline."""
+    """Builds the problem of one gang of many and plans it, on the capacity that earlier gangs leave, until the
+    deadline.
+    """
 
     topologies: Sequence[Topology]
     options: PlanningOptions
@@ -202,13 +205,16 @@ class _EachGang:
         )
 
     def choices(self, gang: Gang, now: Snapshot) -> list[tuple[Choice, Gang]]:
-        """Return the choices of flavors in which the gang may be planned now, each with the gang in these flavors."""
+        """Return the gang's possible choices of flavors, each with the gang changed to these flavors.
+
+        Empty if the gang of a queue must still wait, for example for a missing pod.
+        """
         if gang.account is not None and _reasons_to_wait(gang, now, None):
             return []
         return open_choices(gang, now)
 
     def framed_together(self, gangs: Sequence[Gang], now: Snapshot, like: Framing) -> Framing:
-        """Return the joint problem of several gangs, in the topology of the framing `like`."""
+        """Return the joint problem of several gangs, in the topology of the given framing `like`."""
         options = self.options
         return frame_together(gangs, now, like.topology, running=options.running_gangs, preemption=options.preemption)
 
@@ -216,15 +222,16 @@ class _EachGang:
         """Return the gang's problem, or a decision if there is nothing to solve or the deadline has passed."""
         return _too_late(gang) if self.options.deadline.over else _framed(gang, now, self.topologies, self.options)
 
-    def step(self, gang: Gang, now: Taken, weighed: bool) -> tuple[Decision, Taken]:  # noqa: FBT001 -- see Tier
-        """Return the gang's decision on the remaining capacity, and what is taken after it. If an earlier gang closes
-        the gang's strict queue, the gang waits behind that gang.
+    def step(self, gang: Gang, now: Taken, uncontested: bool) -> tuple[Decision, Taken]:  # noqa: FBT001 -- see Tier
+        """Return the gang's decision on the remaining capacity, and the capacity and quota that are taken afterwards.
+
+        If an earlier gang closes the gang's strict queue, the gang waits behind that gang.
         """
         queue = strict_queue(gang)
         if ahead := now.closed.get(queue):
             return waits_behind(gang, ahead), now
         options = self.options.with_usage(now.usage)
-        decision = plan_gang(gang, now.snapshot, self.topologies, options, weighed=weighed, known=self.known)
+        decision = plan_gang(gang, now.snapshot, self.topologies, options, uncontested=uncontested, known=self.known)
         closed = now.closed
         if queue and decision.outcome is not Outcome.PLACED and stands_in_line(gang, now.snapshot):
             closed = {**closed, queue: gang.key}
@@ -232,7 +239,7 @@ class _EachGang:
 
 
 def _carried_out(decision: Decision, taken: Taken) -> Taken:
-    """Return `taken` with the capacity and quota that the decision takes as well."""
+    """Return `taken` plus the capacity and quota that the decision's plan takes."""
     return taken._replace(snapshot=after(decision, taken.snapshot), usage=charged(decision, taken.usage))
 
 
@@ -241,8 +248,9 @@ def _priority_of(decision: Decision) -> int:
 
 
 def stands_in_line(gang: Gang, snapshot: Snapshot) -> bool:
-    """Whether later gangs of its strict queue must wait for this gang: it is complete, and its queue accepts gangs of
-    its namespace.
+    """Whether later gangs of the same strict queue must wait for this gang.
+
+    True if the gang waits for no pod or object, and its queue accepts gangs of its namespace.
     """
     account = gang.account
     if account is None or not takes_namespace(account, gang.key.namespace, snapshot):
@@ -260,7 +268,8 @@ def behind_in_line(
 
 
 def waiting(gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) -> Decision | None:
-    """Return the decision for a gang that needs no solve, because a member or an object that it names is missing.
+    """Return the decision for a gang that cannot be planned yet: it waits for something or names a faulty topology.
+
     None if the gang can be planned.
     """
     full_gang = with_priorities(gang, snapshot)
@@ -275,12 +284,14 @@ def waiting(gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) -> D
 def _answer(
     gang: Gang, snapshot: Snapshot, framing: Framing, limits: Limits, known: KnownAnswers | None = None
 ) -> Answer:
-    """Return the solver's answer. If members have rules about each other, the plan is checked against these rules."""
+    """Return the solver's answer. If members have affinity or spread rules between them, the plan is checked against
+    these.
+    """
     if not framing.among_members and not framing.problem.spreads:
         if known is not None:
             return known.solved(framing.problem, lambda problem: _solved(problem, limits))
         return _solved(framing.problem, limits)
-    return answer_with_companions(
+    return answer_with_member_rules(
         framing.problem,
         framing.spread_limits,
         lambda problem: _solved(problem, limits),
@@ -289,18 +300,22 @@ def _answer(
 
 
 def _solved(problem: Problem, limits: Limits) -> Answer:
-    """Return the answer of a solver process. A process that fails yields an unproven result; other gangs go on."""
+    """Return the answer of a solver process. If the process fails, the answer is an unproven rejection of this gang
+    alone.
+    """
     return shared_workers().solve(problem, limits)
 
 
 def is_pending(gang: Gang) -> bool:
-    """Whether there is something to plan or to wait for: a member without a node, or members that do not exist."""
+    """Whether the gang needs a plan: a member has no node, or members do not exist yet."""
     return any(not member.pod.bound for member in gang.members) or bool(missing_members(gang))
 
 
 def _reasons_to_wait(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> list[str | Message]:
-    """Return the objects that the gang names and that do not exist, then the missing pods, hold-ups and quotas.
-    The topology of a gang of a queue is not checked before its flavor is known.
+    """Return why the gang must wait, each reason as the end of a sentence; empty if it can be planned.
+
+    In order: objects that the gang names and that do not exist, missing pods, pods that the stock scheduler holds up,
+    and ResourceQuotas. The topology of a gang of a queue is not checked before its flavor is known.
     """
     named = None if gang.topology is None or gang.account is not None else one_line(gang.topology)
     mentioned = topology is not None or any(named in (each, *each.split()[1:2]) for each in gang.waiting_for)
@@ -317,8 +332,9 @@ def _missing_classes(gang: Gang, snapshot: Snapshot) -> list[str]:
 
 
 def missing_members(gang: Gang) -> list[Message]:
-    """Return the pods that must still be created before the gang reaches its minimum and that of each pod set.
-    Each entry is the end of a sentence; empty if none is missing.
+    """Return the pods that must still be created before the gang and each of its pod sets reach their minimum.
+
+    Each entry is the end of a sentence; empty if no pod is missing.
     """
     existing = Counter(member.pod_set for member in gang.counted)
     total = existing.total() + gang.succeeded
@@ -342,7 +358,9 @@ def _waiting(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> Decis
 
 
 def _waiting_for(gang: Gang, missing: Sequence[str | Message]) -> Decision:
-    """Return the decision that the gang waits. `missing`: the objects and pods that it waits for, as sentence ends."""
+    """Return the decision that the gang waits. `missing`: what the gang waits for, each entry as the end of a
+    sentence.
+    """
     remedy = wording.one_by_one(gang) if missing_members(gang) else ""
     return Decision(gang, gang.key, Outcome.WAITING, Message.of("waits for ", listed(missing), remedy))
 

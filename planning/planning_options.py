@@ -29,11 +29,11 @@ class PlanningOptions:
     deadline: Deadline = NO_DEADLINE
 
     def limits_now(self) -> Limits:
-        """The limits of one solve that ends before the deadline."""
+        """Return the limits of one solve, with its time shortened so that it ends before the deadline."""
         return replace(self.limits, seconds=max(0.0, min(self.limits.seconds, self.deadline.left())))
 
     def with_usage(self, usage: Usage) -> "PlanningOptions":
-        """Return these options with another usage of the queues."""
+        """Return these options with another use of the queues' quotas."""
         return replace(self, usage=usage)
 
 

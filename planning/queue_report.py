@@ -19,9 +19,10 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class QuotaFigures:
-    """One quota of a queue, in base units. `free`: what a gang may still take, by borrowing included.
+    """A queue's quota of one resource in one flavor, and its use, in base units.
 
-    `borrowing_limit` and `lending_limit`: the most that the queue may borrow and lend; None: no limit.
+    `free`: what a further gang can use, including what the queue may borrow. `borrowing_limit` and `lending_limit`: the
+    most that the queue may borrow and lend; None: no limit.
     """
 
     flavor: str
@@ -34,12 +35,12 @@ class QuotaFigures:
 
     @property
     def borrowed(self) -> int:
-        """The part of the usage that exceeds the queue's own quota."""
+        """The used amount that exceeds the queue's own quota."""
         return max(0, self.used - self.nominal)
 
     @property
     def lent(self) -> int:
-        """The unused part of the queue's own quota that its gangs cannot take, because other queues borrow it."""
+        """The unused amount of the queue's own quota that its gangs cannot take, because other queues borrow it."""
         return max(0, self.nominal - self.used - self.free)
 
 
@@ -47,8 +48,9 @@ class QuotaFigures:
 class GangInQueue:
     """A gang of a queue. `amounts`: what it uses or needs of each resource with a quota, in base units.
 
-    `estimated_start`: when the quota of a waiting gang is free, by the expected ends of the gangs that use it
-    (`planning.quota.start_estimates`). None: unknown. `expected_end`: of a gang that uses quota.
+    `estimated_start`: when a waiting gang's quota will be free, estimated from the expected ends of the gangs that use
+    it (`planning.quota.start_estimates`). `expected_end`: when a gang that uses quota is expected to end. None:
+    unknown.
     """
 
     key: GangKey
@@ -60,7 +62,7 @@ class GangInQueue:
 
 @dataclass(frozen=True, slots=True)
 class QueueReport:
-    """A queue with its quotas, the gangs that use them, the largest first, and the gangs that wait, the first first."""
+    """A queue, its quotas, the gangs that use them (the largest first), and the gangs that wait (in planning order)."""
 
     name: str
     cohort: str
@@ -70,7 +72,7 @@ class QueueReport:
 
     @property
     def local_queues(self) -> frozenset[str]:
-        """The names by which its gangs name it, as `namespace/name`."""
+        """The LocalQueues, as `namespace/name`, through which the gangs of the report use this queue."""
         return frozenset(each.local_queue for each in (*self.using, *self.waiting))
 
 
@@ -80,7 +82,7 @@ NOTHING_KNOWN = ExpectedEnds()
 def queue_reports(
     gangs: Sequence[Gang], snapshot: Snapshot, expected: ExpectedEnds = NOTHING_KNOWN, now: datetime | None = None
 ) -> list[QueueReport]:
-    """Return a report on each queue that a gang is charged to, and on each queue of their cohorts, by name.
+    """Return a report on each queue to which a gang is charged, and on each queue of their cohorts, sorted by name.
 
     :param expected: when gangs end, as far as known.
     :param now: the present time, from which starts are estimated. None: no start is estimated.
@@ -98,7 +100,7 @@ def queue_reports(
     for name, (queue, account) in sorted(accounts.items()):
         quotas, own = tuple(_quotas(queue, account, total)), charged.get(name, ())
         pending = [gang for gang in in_order(each for each in own if is_pending(each)) if gang.key not in usage.by_gang]
-        # A queue with gangs of its own has the account of one of them.
+        # `accounts` has, for a queue with gangs, the account of one of these gangs.
         starts = {} if now is None else estimated_starts(account, pending, usage, expected, now)
         using = tuple(_using(queue, own, usage, expected))
         reports.append(QueueReport(name, queue.cohort, quotas, using, tuple(_waiting(quotas, pending, starts))))
@@ -144,7 +146,7 @@ def _gang_data(gang: GangInQueue) -> Json:
 
 
 def _using(queue: ClusterQueue, own: Iterable[Gang], usage: Usage, expected: ExpectedEnds) -> list[GangInQueue]:
-    """The gangs that use the queue's quota, the largest first."""
+    """Return the gangs that use the queue's quota, the largest first."""
     found = [
         replace(_in_queue(gang, _used(gang, queue, usage)), expected_end=expected.ends.get(gang.key)) for gang in own
     ]

@@ -48,7 +48,7 @@ def added_nodes(values: Iterable[str], most: int = MOST_ADDED, instead: str = ""
 
 
 def names(values: Iterable[str]) -> frozenset[str]:
-    """Return all names in texts that hold several names separated by commas."""
+    """Return all names in `values`, each of which may hold several names separated by commas."""
     return frozenset(name.strip() for value in values for name in value.split(",") if name.strip())
 
 
@@ -98,7 +98,10 @@ class WhatIf:
         return replace(_relaxed(gang, levels), pod_sets=sets) if levels else gang
 
     def asks(self, gang: Gang, lost: Container[str]) -> bool:
-        """Whether the changes name the gang or drain one of its pods. `lost`: `namespace/name` of all drained pods."""
+        """Whether the gang must be planned because of the changes: they name it, or drain one of its pods.
+
+        `lost`: `namespace/name` of all drained pods.
+        """
         named = any(f"{key.namespace}/{key.name}" in self.gangs for key in gang.names)
         return named or any(member.pod.key in lost for member in gang.members)
 

@@ -1,7 +1,7 @@
 """The restart of a gang: the gang as it would be if all its members were recreated (docs/decisions/0030).
 
-A gang is restarted if it was complete before, and a lost member cannot be replaced beside the running members.
-The planner then plans the gang without any placed member, on the cluster without its members. The functions are pure.
+A gang is restarted if it was complete before, and a lost member cannot be replaced beside the running members. Then the
+planner plans all members anew, on a snapshot from which they are removed. The functions are pure.
 """
 
 from collections import Counter
@@ -35,12 +35,12 @@ def wants_restart(gang: Gang) -> bool:
 
 
 def let_go(gang: Gang) -> tuple[Member, ...]:
-    """Return the members that a restart evicts: all without the gate. A gated member has started nothing."""
+    """Return the members that a restart evicts: all members without the gate. A gated member runs nothing yet."""
     return tuple(member for member in gang.members if not member.pod.gated_by(GATE))
 
 
 def hindrance(gang: Gang, snapshot: Snapshot, sources: Sources) -> str:
-    """Return why the gang's members cannot be recreated, regardless of capacity; "" if they can."""
+    """Return the reason why the gang's members cannot be recreated, regardless of capacity; "" if they can."""
     members = let_go(gang)
     ready = {state.name for state in snapshot.nodes if state.node.ready}
     for pod in (member.pod for member in members):
@@ -67,10 +67,10 @@ def _lost_for_good(pod: Pod) -> str:
 
 
 def whole_again(gang: Gang) -> Gang:
-    """Return the gang with all its members gated and without pins.
+    """Return the gang as it is after a restart: all members gated and without pins.
 
-    A replacement that arrived after the loss of a member is pinned beside the running members. It is recreated, too,
-    if that costs its workload nothing (`planning.pins.left_behind`).
+    A replacement that arrived after the loss of a member is pinned beside the running members. The restart recreates
+    it, too, if that costs its workload nothing (`planning.pins.left_behind`).
     """
     started = {member.pod.key for member in let_go(gang)}
     members = (replace(m, pod=_made_new(m.pod, gang)) if m.pod.key in started else m for m in gang.members)
@@ -79,8 +79,9 @@ def whole_again(gang: Gang) -> Gang:
 
 
 def _made_new(pod: Pod, gang: Gang) -> Pod:
-    """Return the pod as its controller recreates it, without the tolerations that its queue's current flavors added:
-    it may be planned in other flavors.
+    """Return the pod as its controller recreates it: gated, without pins and without the tolerations of its flavors.
+
+    The queue's flavors added these tolerations. The recreated pod may be planned in other flavors.
     """
     again, account = made_new(pod), gang.account
     flavors = () if account is None else [each for each in account.flavors if each.name in account.used]
@@ -92,7 +93,7 @@ def _made_new(pod: Pod, gang: Gang) -> Pod:
 
 
 def without(gang: Gang, snapshot: Snapshot) -> Snapshot:
-    """Return the snapshot without the members of the gang that have started."""
+    """Return the snapshot without the members of the gang that were released."""
     gone = {member.pod.key for member in let_go(gang)}
     return snapshot.with_states(
         replace(state, tenants=tuple(tenant for tenant in state.tenants if tenant.pod.key not in gone))
@@ -107,7 +108,9 @@ def _by_job(members: tuple[Member, ...]) -> Counter[tuple[str, str]]:
 
 
 def _fails(job: Manifest | None, count: int) -> str:
-    """Return why the Job may fail if `count` of its pods are evicted, as a predicate; "" if it goes on."""
+    """Return why the Job may fail if `count` of its pods are evicted, as the predicate of a sentence; "" if it goes
+    on.
+    """
     if job is None:
         return "is not there"
     spec: Mapping[str, Any] = job.get("spec") or {}

@@ -1,4 +1,4 @@
-"""The servers of Phalanx's ports. The input is sockets, certificates and a WSGI application.
+"""The HTTP servers of Phalanx: they serve a WSGI application on a socket, with limits and fairness between clients.
 
 One event loop holds all connections, and threads answer whole requests. Start with `port`. It combines the table of
 connections (`connections`), HTTP (`http_protocol`) and the application (`application`), whose requests wait in `turns`.

@@ -1,8 +1,8 @@
-"""The path of a request from the event loop to a WSGI application: it is received, waits for its turn, gets a thread.
+"""Passes requests from the event loop to a WSGI application: a request is received, waits for its turn, gets a thread.
 
-A body that is too large gets 413. If too many requests wait, a request gets 429 with `Retry-After`, and the API server
-retries within its own timeout. The environment of an accepted request contains, as `phalanx.waited`, the seconds since
-it was received completely.
+A request with a body that is too large is answered with 413. If too many requests wait, a request is answered with 429
+and `Retry-After`, and the API server retries within its own timeout. The WSGI environment of a request contains, as
+`phalanx.waited`, the seconds since the request was received completely.
 """
 
 import asyncio
@@ -24,7 +24,11 @@ from serving.limits import ConnectionLimits
 from serving.turns import OverdrawnError, OverloadedError, Turns
 
 WAITED = "phalanx.waited"
+"""The key, in the WSGI environment, of the seconds that the request has waited for a thread."""
 JUDGE, CALLER = "phalanx.judge", "X-Phalanx-Caller"
+"""If the WSGI environment has the key `JUDGE`, the application only decides whether the request is allowed. In its
+answer, the header `CALLER` identifies the caller (`Pool.judged_in`).
+"""
 WSGI = Callable[[dict[str, Any], Any], Iterable[bytes]]
 Scope = dict[str, Any]
 Message = dict[str, Any]
@@ -33,18 +37,19 @@ Send = Callable[[Message], Any]
 
 
 def peer_certificate(environ: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the client certificate of a request, as from `ssl.SSLSocket.getpeercert`; None if there is none."""
+    """Return the verified client certificate of a request, in the form of `ssl.SSLSocket.getpeercert`, or None."""
     found: Mapping[str, Any] | None = environ["asgi.scope"]["state"].get(PEER_CERTIFICATE)
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Threads for requests of one kind, so that another kind cannot take them all.
+    """A pool of threads for requests of one kind, so that requests of another kind cannot take all threads.
 
-    `judged_in`: the pool that first decides whether a request gets a thread of this pool; "" for none. The application
-    is called with `JUDGE` in the environment. It answers 204 to accept the request, with the caller in the header
-    `CALLER`. At most `most_each` requests of one caller may wait or be answered at a time.
+    `threads`: the number of threads. `waiting`: the most requests that wait for one. `judged_in`: the name of a pool in
+    which the application first decides whether a request is allowed; "": no decision is needed. There, the application
+    is called with `JUDGE` in the environment. It allows the request by answering 204, with an identifier of the caller
+    in the header `CALLER`. `most_each`: the most requests of one caller that wait or are answered; None: no limit.
     """
 
     threads: int
@@ -54,7 +59,7 @@ class Pool:
 
 
 class _Lane:
-    """A running pool: its queue and its threads."""
+    """A pool in operation: its queue of waiting requests and its threads."""
 
     def __init__(self, name: str, pool: Pool) -> None:
         self.pool = pool
@@ -63,7 +68,11 @@ class _Lane:
 
 
 class Application:
-    """An ASGI application over a WSGI application. `pools` by name. `pool_of` returns the pool's name for a path."""
+    """An ASGI application that answers requests by a WSGI application, in pools of threads.
+
+    :param pools: the pools by name.
+    :param pool_of: returns the name of the pool that answers requests to a path.
+    """
 
     def __init__(
         self, application: WSGI, pools: Mapping[str, Pool], pool_of: Callable[[str], str], limits: ConnectionLimits
@@ -75,7 +84,7 @@ class Application:
         self._held = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Answer one request. uvicorn calls this for each request (ASGI)."""
         body = bytearray()
         try:
             if await self._collected(scope, receive, send, body):
@@ -105,8 +114,10 @@ class Application:
         await _send(send, response.status_code, headers, response.get_data())
 
     async def _asked(self, lane: _Lane, source: str, environ: dict[str, Any], read_at: float) -> Response:
-        """Return the application's answer, computed in a thread of this pool.
+        """Wait for a thread of this pool, and return the answer that the application computes there.
 
+        :param source: whose turn it is in the queue: the client's address, or the caller.
+        :param read_at: when the request was received completely, in monotonic seconds.
         :raises OverloadedError: if too many requests wait.
         """
         async with lane.turns.turn(source):
@@ -114,7 +125,10 @@ class Application:
             return await asyncio.get_running_loop().run_in_executor(lane.threads, work)
 
     async def _collected(self, scope: Scope, receive: Receive, send: Send, body: bytearray) -> bool:
-        """Receive the body and count its bytes. False if the request needs no answer any more."""
+        """Receive the request's body into `body`. Return whether the application must answer the request.
+
+        False if the client has gone, or if the request was refused here because of its size.
+        """
         declared = _declared(scope)
         too_large = declared > self._limits.body_bytes
         while True:
@@ -141,13 +155,13 @@ class Application:
 
 
 def answer(application: WSGI, environ: dict[str, Any], read_at: float) -> Response:
-    """Return the application's whole answer. Runs in a thread, which never waits for the loop."""
+    """Call the WSGI application and return its whole answer. Runs in a thread of a pool."""
     environ[WAITED] = time.monotonic() - read_at
     return Response.from_app(application, environ, buffered=True)
 
 
 def environ_of(scope: Scope, body: bytes) -> dict[str, Any]:
-    """Return the WSGI environment (PEP 3333) of a request. `asgi.scope` contains the original ASGI scope."""
+    """Return the WSGI environment (PEP 3333) of an ASGI request, with the ASGI scope in it as `asgi.scope`."""
     environ: dict[str, Any] = {
         "asgi.scope": scope,
         "REQUEST_METHOD": scope["method"],
@@ -173,7 +187,7 @@ def environ_of(scope: Scope, body: bytes) -> dict[str, Any]:
 
 
 def _put_header(environ: dict[str, Any], name: str, value: str) -> None:
-    """Add a header. If its name occurs twice, both values are kept.
+    """Add a request header to the WSGI environment. If a header occurs twice, its values are joined by a comma.
 
     Names with "_" are dropped, because in the environment they would equal names with "-".
     """

@@ -1,4 +1,4 @@
-"""A small port beside the main work of a process (health, metrics): an event loop in a thread of its own."""
+"""A small HTTP port beside the main work of a process, for probes and metrics. It runs in a thread of its own."""
 
 import asyncio
 import socket
@@ -19,12 +19,17 @@ SMALL = ConnectionLimits(
     body_bytes=0,
     bodies_bytes=64 * 1024,
 )
-"""Limits of ports that serve a few probes and scrapers."""
+"""The limits of a port that only a few probes and scrapers use."""
 END_SECONDS = 2.0
+"""The most seconds for answers to received requests when the port stops."""
 
 
 class BackgroundPort:
-    """Serves a WSGI application with few threads until `stop`. Raises OSError if the port is not available."""
+    """Serves a WSGI application on a port, in an event loop and a few threads of its own, until `stop`.
+
+    :param context_of: returns the TLS context of the next connection. None: the port is served without TLS.
+    :raises OSError: if the port is not available.
+    """
 
     def __init__(
         self, name: str, address: tuple[str, int], application: WSGI, context_of: ContextOf | None = None
@@ -40,7 +45,7 @@ class BackgroundPort:
         self.port = int(self._listening.getsockname()[1])
 
     def start(self) -> None:
-        """Start to serve."""
+        """Start to serve, in a thread. The port is open already, since the object was created."""
         self._thread.start()
 
     def stop(self) -> None:

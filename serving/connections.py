@@ -1,9 +1,9 @@
-"""The table of connections, and the choice of the connection to close when there are too many.
+"""The table of open connections, and the choice of the connection to close if there are too many.
 
-A connection needs no thread, only a place in this table. Half of the places are for strangers: connections that have
-never sent a whole request. The other half is for all others, so that neither can displace the other. If one half is
-full, the source (address) with the most places in it loses one: its oldest stranger, or the connection that has been
-idle for longest. A connection whose request is being answered is never closed for another one.
+Half of the table is for strangers: connections that have never sent a whole request. The other half is for all others,
+so that neither can displace the other. If one half is full, the client address with the most connections in it loses
+one: its oldest stranger, or the connection that has been idle for longest. A connection whose request is being answered
+is never closed for another one.
 """
 
 from collections import Counter
@@ -16,20 +16,22 @@ class State(Enum):
     """The state of a connection."""
 
     STRANGER = auto()
-    """It has never sent a whole request: it is in its handshake, silent, or sending its first request."""
+    """The client has never sent a whole request: it is in its handshake, silent, or sending its first request."""
     SENDING = auto()
-    """It has sent whole requests before, and is sending another."""
+    """The client has sent whole requests before, and is sending another."""
     ANSWERED = auto()
-    """A request of the connection waits for its answer."""
+    """A request of the client has been received and is being answered."""
     IDLE = auto()
-    """Its requests are answered; it is kept for the next one."""
+    """All requests of the client are answered. The connection is kept for the next one."""
 
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """A place in the table. `deadline`: the time by which its state must have changed, by the loop's clock.
+    """An entry of the table of connections.
 
-    `close` ends the connection at once. `finish` closes it properly: now if it is idle, else after its answer.
+    `source`: the client's address. `deadline`: the time, by the loop's clock, by which the state must have changed;
+    else the connection is closed. `close`: ends the connection at once. `finish`: closes it now if it is idle, else
+    after its answer; None during the handshake and after the end.
     """
 
     source: str
@@ -40,7 +42,7 @@ class Connection:
 
 
 class Connections:
-    """All connections of one port, about `most` of them. Both halves are ordered by the last change of state."""
+    """The table of a port's connections, about `most` at a time. Each half is ordered by the last change of state."""
 
     def __init__(self, most: int) -> None:
         self.half = max(1, most // 2)
@@ -52,15 +54,15 @@ class Connections:
         return len(self._strangers) + len(self._known)
 
     def __contains__(self, connection: Connection) -> bool:
-        """Return whether the connection still has its place."""
+        """Return whether the connection is still in the table, so it was neither closed nor ended."""
         return connection in self._strangers or connection in self._known
 
     def __iter__(self) -> Iterator[Connection]:
-        """Iterate over a copy of all connections."""
+        """Iterate over all connections. The table may change meanwhile."""
         return iter((*self._strangers, *self._known))
 
     def add(self, stranger: Connection) -> None:
-        """Give a new connection a place. If the strangers' half is full, another stranger is closed."""
+        """Add a new connection. If the strangers' half is full, close another stranger for it."""
         self._make_room(self._strangers, State.STRANGER)
         self._strangers[stranger] = None
 
@@ -70,7 +72,10 @@ class Connections:
         self._known.pop(connection, None)
 
     def enter(self, connection: Connection, state: State, deadline: float) -> None:
-        """Change the state of a connection. After its first whole request it is not a stranger any more."""
+        """Change the state of a connection. After its first whole request it moves to the other half.
+
+        :param deadline: the time by which the new state must have changed, by the loop's clock.
+        """
         connection.state, connection.deadline = state, deadline
         if state is State.STRANGER:
             return
@@ -82,11 +87,14 @@ class Connections:
         self._known[connection] = None
 
     def overdue(self, now: float) -> list[Connection]:
-        """Return the connections whose deadline is over."""
+        """Return the connections whose deadline has passed at the time `now`, by the loop's clock."""
         return [each for each in self if each.deadline <= now]
 
     def _make_room(self, half: dict[Connection, None], *dispensable: State) -> None:
-        """If the half is full, close the first dispensable connection of the sources with the most of them."""
+        """If the half is full, close one of its connections that are in a dispensable state.
+
+        It is the one without a change of state for longest, among those of the address with the most of them.
+        """
         if len(half) < self.half:
             return
         candidates = [each for each in half if each.state in dispensable]

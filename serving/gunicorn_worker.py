@@ -1,7 +1,7 @@
-"""gunicorn's worker process over an event loop. gunicorn restarts it when it dies or hangs, and passes on signals.
+"""A worker process of gunicorn with an event loop, and a master process that announces its stop.
 
-It uses the documented interface of custom workers (https://gunicorn.org/design/): `notify` as the heartbeat,
-`init_process` and `run`. It serves the application that gunicorn loads, which is a `Served`.
+gunicorn restarts the worker when it dies or hangs, and passes signals on to it. The worker uses gunicorn's documented
+interface of custom workers (https://gunicorn.org/design/). The application that gunicorn loads must be a `Served`.
 """
 
 import asyncio
@@ -14,31 +14,29 @@ from gunicorn.arbiter import Arbiter  # type: ignore[import-untyped]  # gunicorn
 from gunicorn.workers.base import Worker  # type: ignore[import-untyped]  # as above
 
 LEAVE = signal.SIGUSR2
-"""The signal that announces to a worker that it will be stopped."""
+"""The signal by which the master process announces to a worker that it will be stopped."""
 HEARTBEAT_SECONDS = 1.0
+"""Seconds between two heartbeats to gunicorn's master process."""
 
 
 class Served(Protocol):
-    """The server that a worker runs in its loop."""
+    """The server that a worker runs in its event loop."""
 
     async def serve(self, sockets: list[Any]) -> None:
         """Serve gunicorn's listening sockets until cancelled."""
 
     def leave(self) -> None:
-        """Announce the coming stop to clients."""
+        """Announce the coming stop to clients: report not ready, and close each connection after its next answer."""
 
     async def end(self, seconds: float) -> None:
-        """Answer the received requests, for at most this many seconds."""
+        """Accept no connection any more, and answer the received requests for at most this many seconds."""
 
 
 class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
-    """A worker process with one event loop."""
+    """A worker process of gunicorn with one event loop. It serves the loaded application (`Served`)."""
 
     def init_signals(self) -> None:
-        """Handle `LEAVE` and SIGTERM in the loop, besides gunicorn's own signals.
-
-        A second signal to stop ends the worker at once.
-        """
+        """Handle `LEAVE` and SIGTERM in the event loop, besides gunicorn's own signals. gunicorn calls this."""
         super().init_signals()
         signal.set_wakeup_fd(-1)  # the loop has its own
         self._loop = asyncio.new_event_loop()
@@ -46,7 +44,7 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
         self._loop.add_signal_handler(signal.SIGTERM, self._end)
 
     def run(self) -> None:
-        """Serve until the worker is stopped."""
+        """Serve until the worker is stopped. gunicorn calls this."""
         self._over = asyncio.Event()
         try:
             self._loop.run_until_complete(self._serve())
@@ -70,7 +68,7 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
             raise failed
 
     async def _beat(self) -> None:
-        """Send the heartbeat to gunicorn, and stop when the master process has gone."""
+        """Send heartbeats to gunicorn's master process, and stop the worker when that process has gone. Never ends."""
         while True:
             self.notify()
             if self.ppid != os.getppid():
@@ -86,14 +84,19 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
 
 
 class PoliteArbiter(Arbiter):  # type: ignore[misc]  # gunicorn has no types
-    """gunicorn's master process, which on SIGTERM gives notice before it ends. A second signal ends it sooner."""
+    """gunicorn's master process, which on SIGTERM announces the stop to its workers before it stops them.
+
+    A second signal ends the wait in between.
+
+    :param notice: the seconds between the announcement and the stop.
+    """
 
     def __init__(self, app: Any, notice: float) -> None:
         self._notice = notice
         super().__init__(app)
 
     def handle_term(self) -> None:
-        """Give notice, wait, then end as gunicorn does."""
+        """Handle SIGTERM: announce the stop to the workers, wait for `notice` seconds, then stop as gunicorn does."""
         self.kill_workers(LEAVE)
         end = time.monotonic() + self._notice
         while self.WORKERS and (left := end - time.monotonic()) > 0:

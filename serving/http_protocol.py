@@ -1,4 +1,4 @@
-"""uvicorn's HTTP/1.1 over one connection, with limits in time and size, and a notice before the server stops."""
+"""uvicorn's HTTP/1.1 protocol for one connection, with limits of time and size, and a graceful end before a stop."""
 
 import asyncio
 from typing import Any
@@ -15,7 +15,11 @@ PEER_CERTIFICATE = "peer_certificate"
 
 
 class Protocol(HttpToolsProtocol):
-    """One connection after its handshake. `leaving` is read once a request: whether its answer is the last one."""
+    """The HTTP protocol of one connection after its handshake.
+
+    `leaving`: whether the connection is closed after the answer to its next request, because the server is about to
+    stop.
+    """
 
     def __init__(
         self, config: Config, state: ServerState, place: Connection, connections: Connections, limits: ConnectionLimits
@@ -26,14 +30,14 @@ class Protocol(HttpToolsProtocol):
         self.leaving = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # uvicorn's own
-        """Start the connection after its handshake."""
+        """Called by asyncio when the handshake is done. The time limit for the first request begins."""
         super().connection_made(transport)
         self.app_state[PEER_CERTIFICATE] = transport.get_extra_info("peercert")
         self._place.close, self._place.finish = transport.abort, self.finish
         self._enter(State.STRANGER, self._limits.keep_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the connection, and drop all references to it, so that its buffers are freed at once.
+        """Called by asyncio at the end of the connection. Drop all references to it, so its buffers are freed at once.
 
         Otherwise they would wait for the garbage collector, or for a timer that uvicorn does not stop after a reset.
         """
@@ -44,7 +48,10 @@ class Protocol(HttpToolsProtocol):
         self.cycle = None  # type: ignore[assignment]  # as before the first request
 
     def data_received(self, data: bytes) -> None:
-        """Process received data. The time limit of a request starts with its first byte."""
+        """Called by asyncio with received data. The time limit of a request begins with its first byte.
+
+        The connection is aborted if the head of the request is too large.
+        """
         if self._place.state in (State.STRANGER, State.IDLE) and not self._head:
             state = State.STRANGER if self._place.state is State.STRANGER else State.SENDING
             self._enter(state, self._limits.request_seconds)
@@ -54,19 +61,19 @@ class Protocol(HttpToolsProtocol):
             self.transport.abort()
 
     def on_headers_complete(self) -> None:
-        """Process a complete head. httptools has no limit for its size, so `data_received` checks it."""
+        """Called by the parser when a request's headers are complete."""
         super().on_headers_complete()
         if self.leaving:
             self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
-        """Process a complete request."""
+        """Called by the parser when a request is complete. The time limit for its answer begins."""
         super().on_message_complete()
         self._head = 0
         self._enter(State.ANSWERED, self._limits.answer_seconds)
 
     def on_response_complete(self) -> None:
-        """Mark the connection as idle after its answer."""
+        """Called by uvicorn when an answer is sent. The connection is idle now, and its idle time limit begins."""
         self._enter(State.IDLE, self._limits.keep_seconds)
         super().on_response_complete()
 
@@ -83,4 +90,4 @@ class Protocol(HttpToolsProtocol):
 
 
 def _nothing() -> None:
-    """Do nothing: the `close` of a connection that has ended."""
+    """Do nothing, as the `close` of a connection that has ended already."""

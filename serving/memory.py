@@ -1,7 +1,7 @@
-"""Returns freed memory to the system.
+"""Makes the process return freed memory to the operating system.
 
 The C library keeps freed memory between pieces that are still in use. After many handshakes, of some 300 KB each, or
-many plans in large clusters, a process would keep its largest size.
+many plans in large clusters, a process would keep the largest size that it ever had.
 """
 
 import ctypes
@@ -10,20 +10,20 @@ import logging
 LOG = logging.getLogger(__name__)
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
-"""Options of mallopt, from glibc's malloc.h."""
+"""The numbers of mallopt's options, from glibc's malloc.h."""
 _LARGE = 64 * 1024
-"""The least bytes of a piece that gets a mapping of its own, which returns to the system as soon as it is freed."""
+"""From this size in bytes, an allocation gets a memory mapping of its own, which is returned as soon as it is freed."""
 _LOOSE = 128 * 1024
-"""The most free bytes that stay at the end of the heap."""
+"""The most free bytes that the C library keeps at the end of the heap."""
 _ARENAS = 2
-"""The most heaps of one process. If each thread had its own, each heap would keep its largest size."""
+"""The most heaps (arenas) of the process. If each thread had its own, each heap would keep its largest size."""
 
 
 def keep_little() -> None:
-    """Make the C library keep little freed memory from now on, if it supports that (glibc's mallopt).
+    """Make the C library return most freed memory to the system from now on, if it supports that (glibc's mallopt).
 
-    Threads that already run keep their heaps, and forked processes inherit the setting. Many allocations of 64 KiB or
-    more become slower.
+    Call it before threads start, because threads that run keep their heaps. Forked processes inherit the setting.
+    Allocations of 64 KiB or more become slower.
     """
     try:
         set_option = ctypes.CDLL(None).mallopt

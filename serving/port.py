@@ -21,14 +21,18 @@ log = logging.getLogger(__name__)
 ContextOf = Callable[[], ssl.SSLContext | None]
 """A function that returns the TLS context of the next connection; None while there is no certificate yet."""
 LOOK_SECONDS = 0.25
+"""Seconds between two checks for connections whose time limit is over."""
 GIVE_BACK_SECONDS = 10.0
-"""The least seconds between two returns of the memory of ended connections to the system."""
+"""The least seconds between two calls that return the memory of ended connections to the system."""
 ACCEPT_PAUSE_SECONDS = 0.1
 """The pause in seconds after an error of accept itself, such as too many open files."""
 
 
 class Port:
-    """Serves one listening socket in the running loop, over TLS if `context_of` is given, else without TLS."""
+    """Serves an application on one listening socket, in the running event loop.
+
+    :param context_of: returns the TLS context of the next connection. None: the port is served without TLS.
+    """
 
     def __init__(
         self,
@@ -60,7 +64,7 @@ class Port:
         self.connections = Connections(limits.connections)
 
     async def serve(self) -> None:
-        """Accept connections and enforce their time limits until cancelled."""
+        """Accept and serve connections, and close the ones that exceed their time limits, until cancelled."""
         loop = asyncio.get_running_loop()
         watching = loop.create_task(self._watch())
         try:
@@ -79,14 +83,17 @@ class Port:
                 await watching
 
     def leave(self) -> None:
-        """Make every answer from now on the last one of its connection."""
+        """From now on, close each connection after its next answer, because the server is about to stop."""
         self._leaving = True
         for each in tuple(self._state.connections):
             if isinstance(each, Protocol):
                 each.leaving = True
 
     async def end(self, seconds: float) -> None:
-        """Stop accepting connections, answer the received requests for at most this many seconds, and close all."""
+        """Stop the port: accept no connection, finish answering the received requests, and close all connections.
+
+        :param seconds: the most time for the answers.
+        """
         self.leave()
         self._listening.close()
         for each in self.connections:
@@ -112,18 +119,18 @@ class Port:
         task.add_done_callback(self._tasks.discard)
 
     async def _give_way(self) -> None:
-        """Let the loop process the present connections before the next one is accepted.
+        """Let the event loop process the present connections before the next one is accepted.
 
-        `sock_accept` does not yield to the loop while a client waits. Clients that reconnect as soon as they lose their
-        place would occupy it for ever, and the connections that lost theirs would never be closed. A handshake holds
-        some 300 KB, so there are at most as many handshakes as places for strangers.
+        `sock_accept` does not yield to the loop while a client waits to connect. Clients that reconnect as soon as
+        their connection is closed would occupy the loop for ever. Also wait while too many handshakes run, because a
+        handshake needs some 300 KB.
         """
         await asyncio.sleep(0)
         while len(self._tasks) > self.connections.half:
             await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
 
     async def _secured(self, accepted: socket.socket, place: Connection) -> None:
-        """Do the handshake. After it, the connection has a protocol."""
+        """Do the TLS handshake of a connection, and then serve HTTP on it. Close it if the handshake fails."""
 
         def protocol() -> Protocol:
             made = Protocol(self._config, self._state, place, self.connections, self._limits)
@@ -152,7 +159,7 @@ class Port:
         accepted.close()
 
     async def _watch(self) -> None:
-        """Close connections whose deadline is over, and return the memory of ended connections to the system."""
+        """Repeatedly close connections over their time limit, and return the memory of ended ones to the system."""
         loop = asyncio.get_running_loop()
         due, before = loop.time(), (0, 0)
         while True:
@@ -167,7 +174,7 @@ class Port:
 
 
 def _closing(accepted: socket.socket) -> Callable[[], None]:
-    """Return a function that ends a connection without a protocol. Its handshake then finds the connection closed."""
+    """Return a function that ends a connection during its handshake, which then fails."""
 
     def close() -> None:
         with suppress(OSError):
@@ -177,6 +184,6 @@ def _closing(accepted: socket.socket) -> Callable[[], None]:
 
 
 def _without_frames(error: BaseException | None) -> None:
-    """Remove the tracebacks of an error. Their frames refer back to it and would keep the connection's buffers."""
+    """Remove the tracebacks of an error and its causes, whose frames would keep the connection's buffers in memory."""
     while error is not None:
         error.__traceback__, error = None, error.__context__

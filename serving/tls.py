@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """A context ready to serve, with its certificate (DER) and the certificate's end of validity."""
+    """A loaded certificate: the TLS context that serves it, its DER encoding, and the end of its validity."""
 
     context: ssl.SSLContext
     certificate: bytes
@@ -30,12 +30,13 @@ class Serving:
 
 
 class CertificateFolder:
-    """The certificate files of a folder as an SSL context, which is exchanged whenever the files have changed.
+    """Loads the certificate and key of a folder as a TLS context, and loads them again whenever the files change.
 
-    `current` is None until the folder has held a valid pair. After that it is always the last valid one.
+    `current` is None until the folder has contained a valid pair of files. After that it is the last valid pair.
 
-    :param client_authority: file of the CA certificates by which client certificates are verified. A client may still
-        show none. The handshake fails if a client shows a certificate of another CA.
+    :param on_change: called with the end of validity of each newly loaded certificate.
+    :param client_authority: a file with the CA certificates that verify client certificates. A client need not present
+        one. The handshake fails if a client presents a certificate of another CA.
     """
 
     def __init__(
@@ -54,22 +55,22 @@ class CertificateFolder:
 
     @property
     def valid(self) -> bool:
-        """Whether there is a certificate that has not expired."""
+        """Whether a certificate is loaded that has not expired."""
         return self.current is not None and datetime.now(UTC) < self.current.not_after
 
     def problem(self) -> str:
-        """Why no connection can be served; "" if there is a valid certificate, regardless of the present files."""
+        """Return why no connection can be served; "" if a valid certificate is loaded, whatever the files are now."""
         if self.valid:
             return ""
         expired = f"it expired at {self.current.not_after}" if self.current else ""
         return f"no valid certificate: {self._complaint or expired}"
 
     def context(self) -> ssl.SSLContext | None:
-        """The context for the next connection; None before the first certificate."""
+        """Return the TLS context for the next connection; None before the first certificate was loaded."""
         return self.current.context if self.current is not None else None
 
     def refresh(self) -> bool:
-        """Read the files. If they hold another valid pair, exchange the context. Return whether it was exchanged."""
+        """Read the files. If they contain a new valid pair, load it. Return whether a new pair was loaded."""
         try:
             pair = self._read()
             if pair == self._seen:
@@ -105,7 +106,7 @@ class CertificateFolder:
         return tuple(each.read_bytes() for each in files)
 
     def _load(self) -> Serving:
-        # A mounted Secret is exchanged by one symbolic link: resolved paths stay within one version of it.
+        # A mounted Secret is replaced by changing one symbolic link, so resolved paths stay in one version of it.
         certificate_file, key_file = (self._folder / CERTIFICATE).resolve(), (self._folder / KEY).resolve()
         certificate = x509.load_pem_x509_certificate(certificate_file.read_bytes())
         if certificate.not_valid_after_utc <= datetime.now(UTC):
@@ -120,7 +121,7 @@ class CertificateFolder:
         return Serving(context, der, certificate.not_valid_after_utc)
 
     def _complain(self, complaint: str) -> None:
-        """Log each complaint once."""
+        """Log a warning about the files, unless it is the same as the last one."""
         if complaint != self._complaint:
             self._complaint = complaint
             log.warning(complaint)

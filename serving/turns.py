@@ -1,7 +1,7 @@
-"""A fair queue of requests: requests wait for a thread by source, and the sources take turns.
+"""A fair queue in which requests wait for a thread: the sources of requests, such as client addresses, take turns.
 
-If too many requests wait, the source with the most waiting requests loses its latest one ("longest queue drop", B.
-Suter et al., Infocom 1998). So a source with few requests is not refused because of a source with many.
+If too many requests wait, the latest request of the source with the most waiting ones is refused ("longest queue drop",
+B. Suter et al., Infocom 1998). So a source with few requests is not refused because of a source with many.
 """
 
 import asyncio
@@ -11,18 +11,19 @@ from contextlib import asynccontextmanager, contextmanager
 
 
 class OverloadedError(Exception):
-    """Too many requests wait already."""
+    """The request is refused, because too many requests wait already."""
 
 
 class OverdrawnError(OverloadedError):
-    """Too many of this source's requests are being answered already."""
+    """The request is refused, because its source has too many requests that wait or are being answered."""
 
 
 class Turns:
-    """A fair queue for one event loop.
+    """A fair queue of requests, for one event loop.
 
-    At most `threads` requests are answered at a time, and at most `waiting` requests wait. One source has at most
-    `most_each` requests of both kinds together; None: no such limit.
+    :param threads: the most requests that are answered at a time.
+    :param waiting: the most requests that wait.
+    :param most_each: the most requests of one source that wait or are answered; None: no such limit.
     """
 
     def __init__(self, threads: int, waiting: int, most_each: int | None = None) -> None:
@@ -35,7 +36,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, source: str) -> AsyncIterator[None]:
-        """Wait for a thread, and return it at the end.
+        """Wait until a request of this source may use a thread, which it does during the `with` block.
 
         :raises OverloadedError: if too many requests wait, or if the source has too many requests.
         """
@@ -51,7 +52,7 @@ class Turns:
 
     @contextmanager
     def _counted(self, source: str) -> Iterator[None]:
-        """Count one more request of the source until the end.
+        """Count one more request of the source during the `with` block.
 
         :raises OverdrawnError: if the source has `most_each` requests already.
         """
@@ -84,7 +85,10 @@ class Turns:
             raise
 
     def _make_room(self, source: str) -> bool:
-        """Refuse the latest request of the source with the most waiting ones. False if that is `source` itself."""
+        """Refuse the latest request of the source with the most waiting requests, so that `source` can wait.
+
+        Return False, without a refusal, if `source` itself has the most.
+        """
         longest = max(self._queues, key=lambda each: len(self._queues[each]), default=source)
         if len(self._queues.get(source, ())) + 1 >= len(self._queues.get(longest, ())):
             return False
@@ -94,7 +98,7 @@ class Turns:
         return True
 
     def _next(self) -> None:
-        """Give a free thread to the source whose last turn is longest ago."""
+        """Give a free thread to the next waiting request: of the source whose last turn is longest ago."""
         while self._queues:
             source, queue = self._queues.popitem(last=False)
             place = queue.popleft()

@@ -1,4 +1,6 @@
-"""Facts about a problem that follow from counting alone."""
+"""Functions of a problem that only count: needed members, free amounts, members that fit on a node, and the scarcest
+resource.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,21 +14,23 @@ from solver.tree import ROOT
 
 Counts = NDArray[np.int64]
 PLENTY = 1 << 40
-"""More members than any problem has: the capacity of a node for members without requests."""
+"""The number of members that fit on a node if they request nothing: more than any problem has."""
 
 
 def deciding_level(problem: Problem) -> int:
-    """The level of which one domain must hold the gang; ROOT if the gang has no required level."""
+    """Return the gang's required level, of which one domain must hold the gang; ROOT if it has none."""
     return ROOT if problem.required is None else problem.required
 
 
 def needed_members(problem: Problem) -> int:
-    """How many members must be placed, including those that have a node already."""
+    """How many members must be placed, pinned ones included: the gang's minimum, or the sum of the sets' minimums if
+    that is larger.
+    """
     return max(problem.minimum, sum(pod_set.minimum for pod_set in problem.sets))
 
 
 def pending(problem: Problem) -> tuple[Member, ...]:
-    """The members that have no node yet, in order of set and rank."""
+    """The members that have no node yet, in order of set and rank. The solver looks for nodes for them."""
     return tuple([member for pod_set in problem.sets for member in pod_set.members if member.node is None])
 
 
@@ -46,7 +50,7 @@ def scarcest(problem: Problem) -> int:
 
 
 def room(problem: Problem, evicting: Iterable[int] = ()) -> Counts:
-    """Free amounts per node and resource once the victims at these positions are gone."""
+    """Return free amounts, nodes x resources, as if the victims at these positions were evicted."""
     amounts = problem.nodes.free.copy()
     victims = np.fromiter(evicting, dtype=np.int64)
     if len(victims):
@@ -55,7 +59,9 @@ def room(problem: Problem, evicting: Iterable[int] = ()) -> Counts:
 
 
 def fitting(amounts: Counts, request: Counts) -> Counts:
-    """By row of amounts, how many members with this request fit."""
+    """Return, by row of `amounts`, how many members with this request fit. `amounts`: rows x resources. A request for
+    nothing gives `PLENTY`.
+    """
     asks = request > 0
     if not asks.any():
         return np.full(len(amounts), PLENTY, dtype=np.int64)
@@ -64,7 +70,9 @@ def fitting(amounts: Counts, request: Counts) -> Counts:
 
 
 def capacities(problem: Problem, amounts: Counts) -> Counts:
-    """By shape and node, how many members of the shape the node could hold if no other shape were there."""
+    """Return, shapes x nodes, how many members of a shape a node can hold if it takes no other members. 0 if the node
+    is not eligible for the shape.
+    """
     capacity = np.zeros((len(problem.shapes), len(problem.nodes)), dtype=np.int64)
     room = np.maximum(amounts, 0)
     for position, shape in enumerate(problem.shapes):
@@ -77,5 +85,5 @@ def capacities(problem: Problem, amounts: Counts) -> Counts:
 
 
 def work(problem: Problem) -> int:
-    """A measure of the effort of a search for a plan: members times nodes."""
+    """Return a measure of the effort of a search for a plan: the number of members times the number of nodes."""
     return sum(len(pod_set.members) for pod_set in problem.sets) * len(problem.nodes)

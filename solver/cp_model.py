@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from types import ModuleType
 
 _NAMED = ("Index", "Series")
-"""The pandas classes that OR-Tools reads at import. It only checks whether an argument is an instance of one of them.
+"""The pandas classes that OR-Tools reads when it is imported. It only checks whether an argument is an instance of one
+of them.
 """
 
 
@@ -53,7 +54,7 @@ class CpModel(OrToolsModel):
     """
 
     def _add_pre_pep8_methods(self) -> None:
-        """Add no attributes."""
+        """Add nothing. OR-Tools calls this when a model is created, to set the 61 attributes."""
 
 
 __all__ = [

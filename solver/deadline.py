@@ -1,4 +1,4 @@
-"""When a solve must end. The solver has no clock of its own; the caller of a solve gives it one.
+"""When a solve must end. The solver has no clock of its own; the caller of a solve passes one in a `Deadline`.
 
 Every step whose effort grows with nodes, members or victims checks the deadline as it goes. So a solve ends by itself
 with its best plan, and no caller has to stop it.
@@ -11,11 +11,13 @@ from typing import TypeVar
 
 _T = TypeVar("_T")
 _OFTEN = 64
-"""Steps of a loop between two checks of the clock."""
+"""How many items `Deadline.iterate` yields between two checks of the clock."""
 
 
 class OutOfTimeError(Exception):
-    """The deadline has passed. A caller that has a plan returns the plan; otherwise the result is unknown."""
+    """The deadline has passed. If the code that catches it has a plan, it returns the plan; otherwise the result is
+    unknown.
+    """
 
 
 def _for_ever() -> float:
@@ -24,7 +26,7 @@ def _for_ever() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The end of a solve. `left` returns the seconds until then."""
+    """The end of a solve. `left` returns the seconds until then; negative after it."""
 
     left: Callable[[], float] = _for_ever
 
@@ -38,19 +40,21 @@ class Deadline:
         if self.left() <= 0:
             raise OutOfTimeError
 
-    def through(self, things: Iterable[_T], often: int = _OFTEN) -> Iterator[_T]:
-        """Iterate over `things` with a check of the clock before every `often` of them. Raises `OutOfTimeError`."""
-        for place, thing in enumerate(things):
-            if place % often == 0:
+    def iterate(self, items: Iterable[_T], every: int = _OFTEN) -> Iterator[_T]:
+        """Yield the items. Before the first and then each `every`-th item, raise `OutOfTimeError` if time is over."""
+        for place, item in enumerate(items):
+            if place % every == 0:
                 self.check()
-            yield thing
+            yield item
 
     def before(self, seconds: float) -> "Deadline":
-        """Return a deadline that comes so many seconds earlier."""
+        """Return a deadline that comes `seconds` seconds before this one."""
         return Deadline(lambda: self.left() - seconds)
 
     def share(self, share: float) -> "Deadline":
-        """Return a deadline after this share of the time that is left now."""
+        """Return a deadline after this share of the remaining time. A deadline that never comes is returned
+        unchanged.
+        """
         left = self.left()
         return self if math.isinf(left) else self.before(max(0.0, left) * (1 - share))
 
@@ -59,9 +63,9 @@ NO_DEADLINE = Deadline()
 """A deadline that never comes."""
 
 DeadlineCheck = Callable[[], bool]
-"""Whether the time is over. The solver has no clock of its own."""
+"""A function that returns whether the caller's time is over. It takes the place of a clock."""
 
 
 def no_deadline_check() -> bool:
-    """A check for solves without a deadline: the time is never over."""
+    """Return False: a `DeadlineCheck` for solves without a deadline."""
     return False

@@ -1,4 +1,6 @@
-"""A problem with the values derived from it. They are computed once and read by every stage of a solve."""
+"""A problem with values derived from it, such as capacities. They are computed once and read by every step of a
+solve.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +16,7 @@ from solver.tree import ROOT, Tree, tree_of
 
 
 class Seat(NamedTuple):
-    """A member by its place: member `rank` of set `pod_set`."""
+    """The identity of a member: rank `rank` in the set at position `pod_set`."""
 
     pod_set: int
     rank: int
@@ -22,12 +24,13 @@ class Seat(NamedTuple):
 
 @dataclass(frozen=True)
 class Instance:
-    """One problem, with or without evictions.
+    """A problem with derived values, either with evictions or without.
 
-    `useful`: victims whose eviction can help (none without evictions). `capacity[shape, node]`: members that a node can
-    hold once all useful victims are gone. `amounts[node, resource]`: the free amounts that it is computed from.
-    `potential[node]`: how much of the scarcest resource the gang could use there; 0 if no pending member can run there.
-    `name_rank[node]`: the node's place in natural order of names. `deadline`: when all work on the instance must end.
+    `scarce`: the position of the scarcest resource. `useful`: victims whose eviction can help (none without evictions).
+    `amounts[node, resource]`: the free amounts once all useful victims are gone. `capacity[shape, node]`: how many
+    members of a shape fit into them. `potential[node]`: how much of the scarcest resource the gang could use there; 0
+    if no pending member can run there. `name_rank[node]`: the node's place in natural order of names. `pending`:
+    members without a node. `pinned`: members that have one. `deadline`: when all work on the instance must end.
     """
 
     problem: Problem
@@ -44,30 +47,32 @@ class Instance:
 
     @property
     def evicting(self) -> bool:
-        """Whether evictions are considered."""
+        """Whether the instance allows evictions, and some victim's eviction can help."""
         return bool(self.useful)
 
     @cached_property
     def usable(self) -> NDArray[np.bool_]:
-        """By node, whether it can hold a pending member."""
+        """By node, whether at least one pending member fits there. Evictions count if the instance allows them."""
         usable: NDArray[np.bool_] = self.capacity.max(axis=0, initial=0) > 0
         return usable
 
     @cached_property
     def usable_amounts(self) -> Counts:
-        """Free amounts of the nodes that can hold a pending member, negative ones as 0; 0 for all other nodes."""
+        """The free amounts (nodes x resources) of the nodes that can hold a pending member, negative ones as 0; 0 for
+        all other nodes.
+        """
         return np.where(self.usable[:, None], np.maximum(self.amounts, 0), 0)
 
     def eligible(self, shape: int) -> frozenset[int]:
-        """The nodes that a member may use, regardless of free capacity. Without evictions, nodes that need one are left
-        out.
+        """Return the nodes that members of a shape may use, regardless of free capacity. Without evictions, nodes on
+        which a victim would have to be evicted first are left out.
         """
         nodes = self.problem.shapes[shape].nodes
         return nodes if self.evicting else nodes - blocked_nodes(self.problem, shape)
 
     @cached_property
     def spreads(self) -> tuple[Spread, ...]:
-        """The topology spread rules that depend on which members are placed or which victims are evicted."""
+        """The topology spread constraints that depend on which members are placed or which victims are evicted."""
         return self.problem.spreads if self.evicting else tuple(rule for rule in self.problem.spreads if rule.counted)
 
     def member(self, seat: Seat) -> Member:
@@ -86,25 +91,32 @@ class Instance:
         return node
 
     def domain_potential(self, level: int, domain: int) -> int:
-        """The summed potential of a domain's nodes."""
+        """Return the summed potential of a domain's nodes: how much of the scarcest resource the gang could use
+        there.
+        """
         return self.potentials[level + 1][domain]
 
     @cached_property
     def potentials(self) -> tuple[tuple[int, ...], ...]:
-        """The summed potential of every domain, by level, ROOT first."""
+        """By level, ROOT first, the summed potential of every domain. So `potentials[level + 1][domain]` belongs to
+        `level`.
+        """
         each = np.array(self.potential, dtype=np.int64)
         return tuple(tuple(self.tree.summed(level, each).tolist()) for level in range(ROOT, self.tree.depth))
 
     def parents(self, level: int, node: int) -> tuple[tuple[int, int], ...]:
-        """The domains around the domain of `level` that holds `node`, from the next wider one out to the root."""
+        """Return the domains that contain the domain of `level` around `node`, as pairs of level and number, from the
+        next wider one out to ROOT.
+        """
         return tuple((each, self.tree.domain(each, node)) for each in range(level - 1, ROOT - 1, -1))
 
 
 def instance_of(
     problem: Problem, *, evicting: bool, scarce: int | None = None, deadline: Deadline = NO_DEADLINE
 ) -> Instance:
-    """Compute the instance of a problem, with its victims or as if there were none. `scarce`: the scarcest resource, if
-    another problem decides it; None: this problem decides it.
+    """Compute the instance of a problem. `evicting`: with its victims; False: as if no pod could be evicted.
+
+    `scarce`: the position of the scarcest resource, if another problem decides it; None: this problem decides it.
     """
     seats = [
         (Seat(set_position, rank), member)
@@ -136,8 +148,8 @@ def instance_of(
 
 
 def blocked_nodes(problem: Problem, shape: int) -> frozenset[int]:
-    """The nodes that a member may use only after an eviction: a victim conflicts with it, or its spread group is too
-    full.
+    """Return the nodes that a shape may use only after an eviction: a victim conflicts with it, or the node's topology
+    spread group is too full.
     """
     conflicts = (rule.nodes for rule in problem.conflicts if shape in rule.shapes)
     spreads = (_too_full(rule) for rule in problem.spreads if shape in rule.shapes and not rule.counted)
@@ -145,14 +157,16 @@ def blocked_nodes(problem: Problem, shape: int) -> frozenset[int]:
 
 
 def _too_full(spread: Spread) -> frozenset[int]:
-    """The nodes of groups that have too many pods if no member is placed and no victim is evicted."""
+    """Return the nodes of groups that exceed `skew` even if no member is placed and no victim is evicted."""
     least = 0 if spread.from_zero else min(spread.counts.values(), default=0)
     full = {name for name, count in spread.counts.items() if count - least > spread.skew}
     return frozenset(node for node, name in enumerate(spread.group) if name in full)
 
 
 def _usable(problem: Problem, shape: int, *, evicting: bool) -> Counts:
-    """The positions of the nodes that a shape may use, with evictions or without."""
+    """Return the positions of a shape's eligible nodes. `evicting` False: without nodes on which a victim would have to
+    be evicted first.
+    """
     positions = problem.shapes[shape].positions
     blocked = frozenset[int]() if evicting else blocked_nodes(problem, shape)
     return positions[~np.isin(positions, list(blocked))] if blocked else positions

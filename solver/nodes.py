@@ -1,4 +1,4 @@
-"""The nodes of a problem: single `Node` objects for readers, columns for code that goes through all nodes."""
+"""The nodes of a problem as a table: `Node` objects for single reads, arrays for code that goes through all nodes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,13 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 ResourceMatrix = NDArray[np.int64]
-"""A row per node (or victim), a column per resource."""
+"""Amounts of resources: a row per node (or per victim), a column per resource."""
 Path = tuple[str, ...]
 
 _CACHED_LAYOUTS = 8
-"""The node layouts that a process keeps. With fewer, equal layouts get new objects, and derived values are lost."""
+"""The most `NodeLayout` objects that `node_layout_of` caches. If a layout is not in the cache, an equal one is created,
+and values derived from the first one are computed again.
+"""
 _LARGEST_SUM = 1 << 61
-"""Bound on the sum of one resource over all rows. Twice the sum of nodes and victims stays within 64 bits."""
+"""The bound to which `amounts_of` keeps the sum of one resource over all rows. Twice the sum of nodes and victims then
+fits 64 bits.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +28,8 @@ class Node:
     """A node inside the topology.
 
     `path` names its domain at every level above the node, widest first. A domain is identified by the path down to it,
-    never by its last name alone. `free` is what members may take without an eviction. It includes `terminating`, the
-    part that terminating pods still hold. `free` may be negative (an overcommitted node).
+    never by its last name alone. `free`, by resource, is what members may take without an eviction. It includes
+    `terminating`, the part that terminating pods still hold. `free` may be negative (an overcommitted node).
     """
 
     name: str
@@ -35,11 +39,11 @@ class Node:
 
 
 class NodeLayout:
-    """The part of a node table that stays the same while the load changes: `names` and `paths`, by position.
+    """The names and paths of a node table, by position. They stay the same while the load of the cluster changes.
 
-    Values derived from a layout alone are computed once. A layout is sent to another process once
-    (`planning.solver_pool.node_layouts`). `node_layout_of` returns the same object for equal nodes. Layouts are
-    compared by identity; `number` distinguishes the layouts of one process.
+    So values derived from a layout alone are computed once, and a layout is sent to another process once
+    (`planning.solver_pool.node_layouts`). `node_layout_of` returns the same object for equal names and paths while it
+    is cached. Layouts are compared by identity; `number` distinguishes the layouts of one process.
     """
 
     __slots__ = ("names", "number", "paths")
@@ -56,14 +60,14 @@ class NodeLayout:
 
 @lru_cache(maxsize=_CACHED_LAYOUTS)
 def node_layout_of(names: tuple[str, ...], paths: tuple[Path, ...]) -> NodeLayout:
-    """The layout of nodes of these names on these paths."""
+    """Return the layout of nodes with these names and paths; the cached object if there is one."""
     return NodeLayout(names, paths)
 
 
 class NodeTable(Sequence[Node]):
-    """All nodes of a problem, by position, in columns: `free` and `terminating` have a row per node. It is immutable.
+    """All nodes of a problem, by position. `free` and `terminating`: nodes x resources. The table is immutable.
 
-    Reading a single node creates a `Node`. Code that goes through all nodes reads the columns.
+    Reading a single node creates a `Node`. Code that goes through all nodes reads the arrays.
     """
 
     __slots__ = ("free", "layout", "terminating")
@@ -95,7 +99,7 @@ class NodeTable(Sequence[Node]):
     def __getitem__(self, position: slice) -> tuple[Node, ...]: ...
 
     def __getitem__(self, position: int | slice) -> Node | tuple[Node, ...]:
-        """One node, or several."""
+        """Return the node at a position, or the nodes in a slice as a tuple."""
         if isinstance(position, slice):
             return tuple(self[each] for each in range(*position.indices(len(self))))
         return Node(
@@ -115,7 +119,7 @@ class NodeTable(Sequence[Node]):
         return len(self.layout.names)
 
     def __eq__(self, other: object) -> bool:
-        """Whether all nodes are equal."""
+        """Whether the other value is a table of equal nodes in the same order."""
         if not isinstance(other, NodeTable):
             return NotImplemented
         same = self.layout is other.layout or tuple(self) == tuple(other)
@@ -141,9 +145,10 @@ def nodes_of(nodes: Iterable[Node], resources: int = 1) -> NodeTable:
 
 
 def amounts_of(rows: Sequence[Sequence[int]], width: int) -> ResourceMatrix:
-    """Return rows of `width` amounts as an array.
+    """Return rows of `width` amounts as an array, rows x resources.
 
-    Amounts that could overflow a 64-bit sum are capped. The cap is more than any member requests.
+    Amounts are clipped to 2^61 divided by the number of rows, so that a column's sum fits 64 bits. That is more than
+    any member requests.
     """
     most = _LARGEST_SUM // max(1, len(rows))
     try:

@@ -1,10 +1,10 @@
 """The objective: the goals of decision 2 in their order. Smaller is better unless a goal says otherwise.
 
-This is the one place that knows the order. Models are stated, plans compared, reported and explained by it. A new goal
-touches five files. This file gets a row and how the goal is counted. solver/cp_sat/goal_terms.py gets its terms.
-solver/verify/goals.py and tests/solver/brute_force.py each get a count that is written independently, so that it finds
-faults in the others. docs/decisions/0002 says what the goal means. tests/cli/test_solve_command.py checks the order
-that is promised to users, name by name.
+Only this module knows the order of the goals. Models, comparisons of plans, reports and explanations derive it from
+`CRITERIA`. A new goal touches five files. This file gets a row, and a function that counts the goal in a plan.
+solver/cp_sat/goal_terms.py gets its terms. solver/verify/goals.py and tests/solver/brute_force.py each get a count that
+is written independently, so that it finds faults in the others. docs/decisions/0002 defines the goal.
+tests/cli/test_solve_command.py checks the order that is promised to users, name by name.
 
 Solution methods that prove plans by counting know today's goals only. If a row is not `by_counting`, only CP-SAT runs.
 """
@@ -26,6 +26,7 @@ from solver.problem import Problem
 from solver.tree import ROOT
 
 Nodes = tuple[tuple[int | None, ...], ...]
+"""The node of each member: `nodes[s][m]` is that of member m of set s; None: the member is not placed."""
 ComparisonKey = tuple[tuple[object, ...], ...]
 """The goals of a plan in their order, each with its parts. Smaller is better."""
 Value = TypeVar("Value")
@@ -38,7 +39,13 @@ WASTE = ("a", "b", "c", "d")
 
 
 class SolvePhase(IntEnum):
-    """When a term can be stated: once the results of all earlier phases are known."""
+    """The phases of a solve, in order. A term belongs to the first phase in which all values that it depends on are
+    known.
+
+    PRICE: goal 1, victims. SIZE: goal 2, the number of placed members. WHO: goal 2, ranks of the placed members.
+    SPREAD: goal 3, compactness and preferences. START: goal 3, terminating capacity. ROOM: goal 4, waste. ORDER: goal
+    5, ranks. NAMES: goal 6, ties.
+    """
 
     PRICE = 0
     SIZE = 1
@@ -52,9 +59,9 @@ class SolvePhase(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class GoalTerm:
-    """One term to minimise for a goal, with the name of the function that states it (`cp_sat.goal_terms`).
+    """One sum that is minimised for a goal. `name`: also the function in `cp_sat.goal_terms` that states it as stages.
 
-    `counted`: the term depends only on how many members of each set and shape are in each place.
+    `counted`: the term depends only on how many members of each set and shape are on each node, and not on which ones.
     """
 
     name: str
@@ -64,14 +71,15 @@ class GoalTerm:
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One goal, or one goal for each level (`by_level`: `name/<level>`).
+    """A row of the table of goals: one goal, or one goal for each level (`by_level`, named `<name>/<level>`).
 
-    `count`: returns its parts in their order for a plan; it gets the level of a goal by level. `most`: set if more is
-    better; then the value is a gain, and no plan for the problem has more than this. `summed`: the value is the sum of
-    the parts; else it is the first part. `amount`: value and parts are amounts of the scarcest resource. Parts whose
-    names begin with `counting` are an exception: they count domains. `loss`: words for a plan that is worse in this
-    goal. `counting_loss`: words for a plan that is worse in a part that counts. `divided`: the first letters of the
-    parts in their order, if `ordered` accepts values of single parts.
+    `count`: returns the goal's parts in their order for a plan; its second argument is the level of a goal by level.
+    `most`: set if more is better; then the value is a gain, and this function returns an upper bound for any plan of
+    the problem. `summed`: the value is the sum of the parts; else it is the first part. `amount`: value and parts are
+    amounts of the scarcest resource. Parts whose names begin with `counting` are an exception: they count domains.
+    `loss`: words for a plan that is worse in this goal. `counting_loss`: words for a plan that is worse in a part that
+    counts domains. `by_counting`: the methods that prove by counting know this goal. `divided`: the first letters of
+    the parts in their order, if `ordered` accepts values of single parts.
     """
 
     name: str
@@ -93,11 +101,13 @@ class Criterion:
         return self.most is not None
 
     def any_bound(self, problem: Problem) -> int:
-        """A bound of the value that holds for every plan of the problem."""
+        """Return a bound of the value that holds for every plan of the problem: an upper bound if more is better, else
+        0.
+        """
         return 0 if self.most is None else self.most(problem)
 
     def named(self, level: str) -> str:
-        """The name of the goal in a plan: with the level if the goal has one."""
+        """Return the name of the goal in a plan: `<name>/<level>` for a goal by level, else the plain name."""
         return f"{self.name}/{level}" if self.by_level else self.name
 
 
@@ -106,7 +116,7 @@ def _members_beyond_minimum(problem: Problem) -> int:
 
 
 def _preferred_weight(problem: Problem) -> int:
-    """The summed preference weight if every pending member gets the node that it prefers most."""
+    """Return the summed preference weight if every pending member gets the node that it prefers most."""
     counts = Counter(member.shape for member in pending(problem))
     return sum(count * max((0, *problem.shapes[shape].preferences.values())) for shape, count in counts.items())
 
@@ -190,45 +200,47 @@ CRITERIA: tuple[Criterion, ...] = (
 
 
 def criterion(goal: str) -> Criterion:
-    """Return the row of a goal by its name in a plan, which may end with a level."""
+    """Return the row of a goal, given its name in a plan: `<goal>` or `<goal>/<level>`."""
     name = goal.partition("/")[0]
     return next(each for each in CRITERIA if each.name == name)
 
 
 def is_of_level(goal: str) -> bool:
-    """Return whether the goal is counted by level: its name is `<goal>/<level>`."""
+    """Return whether the goal is counted level by level, so that its name in a plan is `<goal>/<level>`."""
     return criterion(goal).by_level
 
 
 def until(phase: SolvePhase) -> tuple[str, ...]:
-    """The goals that have a term in a phase before this one."""
+    """Return the names of the goals that have a term in a phase before this one."""
     return tuple(each.name for each in CRITERIA if each.name not in since(phase))
 
 
 def since(phase: SolvePhase) -> tuple[str, ...]:
-    """The goals that have no term in a phase before this one."""
+    """Return the names of the goals whose terms all belong to this phase or a later one."""
     return tuple(each.name for each in CRITERIA if min(term.phase for term in each.terms) >= phase)
 
 
 def terms(phase: SolvePhase | None = None, *, counted: bool = False) -> frozenset[str]:
-    """The names of terms of one phase, or of all phases (None). `counted`: only terms that depend on counts alone."""
+    """Return the names of the terms of one phase; None: of all phases. `counted`: only terms that depend on counts of
+    members alone.
+    """
     found = (term for each in CRITERIA for term in each.terms if phase in (None, term.phase))
     return frozenset(term.name for term in found if term.counted or not counted)
 
 
 def in_order(*phases: SolvePhase) -> tuple[tuple[str, ...], ...]:
-    """The names of the terms of some phases, phase by phase, in the order of the goals."""
+    """Return the names of the terms of these phases: one tuple for each phase, in the order of the goals."""
     found = sorted((term for each in CRITERIA for term in each.terms), key=lambda term: term.phase)
     by_phase = {phase: tuple(term.name for term in group) for phase, group in groupby(found, lambda term: term.phase)}
     return tuple(by_phase.get(phase, ()) for phase in phases)
 
 
 def ordered(values: Mapping[str, Value]) -> tuple[Value, ...]:
-    """Return values in the order of the goals.
+    """Return the values in the order of the goals. They are given by the name of a goal's term, or by `<goal>/<part>`
+    with a part in `divided`.
 
-    A key is the name of a term of a goal, or `<goal>/<part>` with a part that the goal's row lists in `divided`.
-    Values of the first terms alone, from a lower bound, compare with a prefix of the values of a plan. Raises
-    `ValueError` for any other key.
+    For example, {"waste/a": 3, "compactness": 1} gives (1, 3). Values of the first goals alone, such as a lower bound,
+    compare with the first entries of a whole plan's values. Raises `ValueError` for any other key.
     """
     keys = [key for row in CRITERIA for key in _keys_of(row) if key in values]
     if len(keys) != len(values):
@@ -247,18 +259,22 @@ def _keys_of(row: Criterion) -> Iterable[str]:
 
 
 def is_countable() -> bool:
-    """Whether the solution methods that prove by counting know all goals."""
+    """Return whether the solution methods that prove by counting know all goals. If not, only CP-SAT runs."""
     return all(each.by_counting for each in CRITERIA)
 
 
 def comparison_key(goal: Goal) -> tuple[int, ...]:
-    """The numbers by which plans are compared in this goal, in order. Smaller is better for every goal."""
+    """Return the numbers by which two plans are compared in this goal, the first one first. Smaller is better for every
+    goal.
+    """
     return tuple(-digit for digit in goal.digits) if criterion(goal.name).more_is_better else goal.digits
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The value that a stage reached in the plan, and the best value that is not ruled out by proof."""
+    """How far CP-SAT got with one stage: its `value` in the plan, and `bound`, the best value that is not ruled out by
+    proof.
+    """
 
     goal: str
     part: str
@@ -269,7 +285,9 @@ class Reached:
 def goals_of(
     instance: Instance, nodes: Nodes, victims: Sequence[int], reached: Iterable[Reached] = ()
 ) -> tuple[Goal, ...]:
-    """The goals of a plan in their order. A goal that is not among `reached` counts as proven."""
+    """Return the goals of a plan in their order. `reached` has the stages that a search solved; a goal without one
+    counts as proven.
+    """
     gaps = {(each.goal, each.part): each.value - each.bound for each in reached}
     score, levels = Score(instance, nodes, victims), instance.problem.levels
     rows = ((each, level) for each in CRITERIA for level in (range(len(levels)) if each.by_level else (0,)))
@@ -277,14 +295,16 @@ def goals_of(
 
 
 Gaps = Mapping[tuple[str, str], int]
-"""By goal and part, the value that the search reached minus its bound.
+"""By goal and part, the value that the search reached minus its bound; 0 means proven.
 
 Values and bounds of a stage leave out constants that are equal in every plan. The difference does not depend on them.
 """
 
 
 def _goal(of: Criterion, name: str, parts: GoalParts, gaps: Gaps) -> Goal:
-    """Return a goal whose value is the sum of its parts, or the first of them."""
+    """Return the goal of a row under this name. Its value is the first part, or the sum of the parts if the row is
+    `summed`.
+    """
     first, value = next(iter(parts.items()), ("", 0))
     gap = gaps.get((name, first), 0)
     if of.summed:
@@ -294,7 +314,11 @@ def _goal(of: Criterion, name: str, parts: GoalParts, gaps: Gaps) -> Goal:
 
 
 class Score:
-    """Counts the parts of every goal for one plan."""
+    """Counts the parts of every goal for one plan.
+
+    `seats`: the node of every placed member. `fresh`: the same for newly placed members. `used`: by node, the amount of
+    the scarcest resource that newly placed members use.
+    """
 
     def __init__(self, instance: Instance, nodes: Nodes, victims: Sequence[int]) -> None:
         self.instance, self.evictions = instance, tuple(victims)
@@ -312,24 +336,28 @@ class Score:
             self.used[node] += instance.request(seat)
 
     def victims(self) -> GoalParts:
-        """Victims by priority, the highest first."""
+        """Goal 1, `victims`: the number of victims by priority, the highest priority first."""
         counts = Counter(victim.priority for victim in self.gone)
         return {f"priority {priority}": counts[priority] for priority in sorted(counts, reverse=True)}
 
     def gangs_broken(self) -> GoalParts:
-        """The number of gangs that the evictions bring below a minimum."""
+        """Goal 1, `gangsBroken`: the number of running gangs that the evictions bring below a minimum."""
         return {"": len(gangs_broken(self.instance.problem, self.evictions))}
 
     def evicted(self) -> GoalParts:
-        """The amount of the scarcest resource that the victims held."""
+        """Goal 1, `evicted`: the amount of the scarcest resource that the victims hold."""
         return {"": sum(victim.requests[self.instance.scarce] for victim in self.gone)}
 
     def extras(self) -> GoalParts:
-        """Members beyond the minimum. The search counts the missing ones instead, hence the part's name."""
+        """Goal 2, `extras`: the placed members beyond the minimum. The part is named "missing", because CP-SAT
+        minimises the missing ones.
+        """
         return {"missing": len(self.seats) - needed_members(self.instance.problem)}
 
     def compactness(self, level: int) -> GoalParts:
-        """The number of domains of the gang. If several sets have placed members, also the sum over these sets."""
+        """Goal 3, `compactness/<level>`: the number of domains of the gang. If several sets have placed members, also
+        the sum over these sets.
+        """
         parts = {"gang": len(self._domains(level))}
         filled = sorted({seat.pod_set for seat in self.seats})
         if len(filled) > 1:
@@ -337,13 +365,17 @@ class Score:
         return parts
 
     def preferences(self) -> GoalParts:
-        """The weight of the preferences that the new members' nodes fulfil."""
+        """Goal 3, `preferences`: the weight of the node preferences that the new members' nodes fulfil."""
         shapes = self.instance.problem.shapes
         had = (shapes[self.instance.member(seat).shape].preferences.get(node, 0) for seat, node in self.fresh.items())
         return {"": sum(had)}
 
     def waste(self) -> GoalParts:
-        """Free capacity that remains, in the parts of decision 2: (a), (b) outward, (c) downward, (d) downward."""
+        """Goal 4, `waste`: the free capacity that remains, in the parts (a) to (d) of decision 2.
+
+        (a) counts the narrowest domain that holds the gang, (b) the domains around it outward, (c) the touched domains
+        inside it level by level. (d) is the number of touched domains inside it that have capacity left.
+        """
         names = self.instance.problem.levels
         narrowest = max((level for level in range(ROOT, len(names)) if len(self._domains(level)) <= 1), default=ROOT)
         around, inside = range(narrowest - 1, ROOT - 1, -1), range(narrowest + 1, len(names))
@@ -356,7 +388,9 @@ class Score:
         return {part: value for group in ordered(groups) for part, value in group.items()}
 
     def ranks(self) -> GoalParts:
-        """By level, how many pairs of placed members with consecutive ranks lie in different domains."""
+        """Goal 5, `ranks`: by level, how many pairs of placed members with consecutive ranks lie in different
+        domains.
+        """
         placed = sorted(self.seats)
         nodes = np.array([self.seats[seat] for seat in placed], dtype=np.int64)
         pod_sets = np.array([seat.pod_set for seat in placed], dtype=np.int64)
@@ -368,7 +402,9 @@ class Score:
         }
 
     def terminating(self) -> GoalParts:
-        """The used capacity of the scarcest resource that terminating pods still hold."""
+        """Goal 3, `terminating`: the capacity of the scarcest resource that the gang uses and terminating pods still
+        hold.
+        """
         instance, scarce = self.instance, self.instance.scarce
         freed: Counter[int] = Counter()
         for victim in self.gone:
@@ -381,7 +417,7 @@ class Score:
         return {"": waits}
 
     def _domains(self, level: int, pod_set: int | None = None) -> list[int]:
-        """The domains of a level that the gang, or one of its sets, is in."""
+        """Return the domains of a level with placed members of the gang, or of one set."""
         if (level, pod_set) not in self._touched:
             of_node = self.instance.tree.domains(level)
             nodes = [node for seat, node in self.seats.items() if pod_set in (None, seat.pod_set)]
@@ -389,10 +425,11 @@ class Score:
         return self._touched[level, pod_set]
 
     def _left(self, level: int) -> int:
+        """Return the free capacity that remains in all touched domains of a level."""
         return sum(self._rooms(level))
 
     def _rooms(self, level: int) -> list[int]:
-        """By touched domain, the free capacity that remains there."""
+        """Return the free capacity that remains in each touched domain of a level."""
         left = {domain: self.instance.domain_potential(level, domain) for domain in self._domains(level)}
         for node, amount in self.used.items():
             left[self.instance.tree.domain(level, node)] -= amount

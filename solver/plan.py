@@ -1,4 +1,6 @@
-"""The solver's results: a verified plan, or a rejection with its reasons. Expected results are values."""
+"""The solver's results: a verified plan, or a rejection with its reasons. A rejection is a return value and no
+exception.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +8,11 @@ from enum import Enum
 
 
 class Proof(Enum):
-    """The strength of a result. The first two come with a plan, the others without one."""
+    """The strength of a result. OPTIMAL and FEASIBLE come with a plan, INFEASIBLE and UNPROVEN without one.
+
+    OPTIMAL: no plan is better. FEASIBLE: a better plan may exist. INFEASIBLE: it is proven that no plan exists.
+    UNPROVEN: no plan was found in time.
+    """
 
     OPTIMAL = "Optimal"
     FEASIBLE = "Feasible"
@@ -15,12 +21,13 @@ class Proof(Enum):
 
 
 GoalParts = dict[str, int]
-"""The values of a goal by part, in their order. A goal of one part has the part ""."""
+"""The values of a goal by the name of each part, in the order of comparison. A goal of one part has the part ""."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """One goal of docs/decisions/0002. Smaller is better. `bound` is the least value that is not ruled out by proof.
+    """The value of one goal of docs/decisions/0002 in a plan. Smaller is better, except for extras and preferences.
+    `bound` is the best value that is not ruled out by proof.
 
     `name` is one of: victims, gangsBroken, evicted, extras, compactness/<level>, preferences, terminating, waste,
     ranks, ties. `value` is the goal's first part. For victims it is the sum over priorities, for ties always 0. `parts`
@@ -36,15 +43,17 @@ class Goal:
 
     @property
     def digits(self) -> tuple[int, ...]:
-        """The numbers to compare, in this order: the parts, or the value if the goal has one part only."""
+        """The numbers by which two plans are compared in this goal, the first one first: the parts, or the value if
+        there are no parts.
+        """
         return tuple(self.parts.values()) or (self.value,)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A placement of the gang. `nodes[s][m]` is the node of member m of set s, None if the member is not placed.
+    """A placement of the gang. `nodes[s][m]` is the node of member m of set s; None: the member is not placed.
 
-    `victims`: positions of the pods to evict.
+    `victims`: positions of the pods to evict. `goals`: the values of all goals in their order.
     """
 
     nodes: tuple[tuple[int | None, ...], ...]
@@ -55,11 +64,12 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class NearDomain:
-    """A domain that came close: how many members it can hold, and why its other nodes are excluded (each node counts
-    once).
+    """A domain that came close to holding the gang: how many members it can hold, and why its other nodes are excluded.
 
-    `fits` counts with all victims evicted that may be. `path` runs from the widest level down to this domain. It is
-    empty for the whole cluster, whose `level` is "".
+    `fits` counts members as if every pod that may be evicted were gone. `needed`: the members that it would have to
+    hold. `nodes`: its number of nodes. `excluded`: by reason, the number of nodes that can hold no member; each node
+    counts once. `path` runs from the widest level down to this domain. It is empty for the whole cluster, whose `level`
+    is "".
     """
 
     level: str
@@ -72,14 +82,15 @@ class NearDomain:
 
 @dataclass(frozen=True, slots=True)
 class NoPlan:
-    """No placement of the minimum exists (INFEASIBLE, confirmed), or none was found in time (UNPROVEN).
+    """A rejection: no placement of the minimum exists (INFEASIBLE, confirmed), or none was found in time (UNPROVEN).
 
-    `fits_without_eviction`: by domain, how many more members it can hold without evictions, in the order of the tree
-    (Koordinator calls this offered slots). The domains are those of the required level, or the whole cluster if no
-    level is required. If members have nodes already, only the domains that hold these members may hold the others.
+    `nearest`: the domains that miss the fewest members. `fits_without_eviction`: pairs of a domain's path and the
+    number of further members that it can hold without evictions, in the order of the tree (Koordinator calls this
+    offered slots). The domains are those of the required level, or the whole cluster if no level is required. If
+    members are pinned, only the domains that hold these members are listed.
 
-    `would_fit_if`: changes as the ends of sentences. Each change is verified by a plan that breaks no rule, by
-    counting, or by another solve.
+    `would_fit_if`: changes after which the gang would have a plan, each as the end of a sentence. Each change is
+    verified by a plan that breaks no rule, by counting, or by another solve.
     """
 
     proof: Proof
@@ -93,11 +104,12 @@ Answer = Plan | NoPlan
 
 @dataclass(frozen=True, slots=True)
 class NextDoor:
-    """The best plan elsewhere. `level`: the narrowest level above the node of which one domain holds the gang.
+    """The alternative to a plan: the best plan outside the domain that it uses. The domain is of `level`, the narrowest
+    level above the node of which one domain holds the gang.
 
-    `paths`: the domains of that level that the other plan uses, empty if there is no other plan. `goal` and `part`: the
-    first in which the other plan is worse; "" if it is worse by names alone. `value` and `other_value`: their values in
-    this plan and in the other one.
+    `paths`: the domains of that level that the alternative uses; empty if there is none. `goal` and `part`: the first
+    in which the alternative is worse; "" if all goals are equal and only node names decided. `value` and `other_value`:
+    their values in the plan and in the alternative.
     """
 
     level: str

@@ -1,7 +1,7 @@
-"""The placement problem as plain data. The goals that rank its plans: docs/decisions/0002.
+"""The placement problem as plain data. docs/decisions/0002 defines the goals that rank its plans.
 
 Levels are positions 0..n-1: 0 is the widest level, n-1 is the node itself. Nodes, shapes, victims and victim gangs are
-referred to by their position in the problem's tuples. Amounts are integers in the caller's unit per resource.
+referred to by their index in the problem's tuples ("position"). Amounts are integers in the caller's unit per resource.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,21 +17,21 @@ from solver.nodes import NodeTable, ResourceMatrix, amounts_of
 from solver.quota import Quota
 
 IntColumn = NDArray[np.int64]
-"""One integer per row, such as one per victim."""
+"""An array with one integer for each row of a table, such as the node of each victim."""
 _MANY = 8
-"""After reads of more than one victim in `_MANY`, the table creates all `Victim` objects at once: more reads are
-likely.
+"""`VictimTable` creates all of its `Victim` objects at once after it has read one in `_MANY` of them singly, because
+more reads are likely then.
 """
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The requests of equal members, and the nodes where they may run.
+    """Members that only their set and rank distinguish: they have equal requests, eligible nodes and preferences.
 
-    `nodes`: the eligible nodes, regardless of free capacity. `excluded`: by other node, the reason why it is not
-    eligible (opaque text for explanations). `preferences`: by node, the summed weight of the node preferences that it
-    fulfils; a missing node means 0. `lifts`: by change in words, the nodes that this change alone would make eligible.
-    A node that is excluded for two reasons is in no entry.
+    `requests`: an amount per resource. `nodes`: the eligible nodes, regardless of free capacity. `excluded`: by other
+    node, the reason why it is not eligible (opaque text for explanations). `preferences`: by node, the summed weight of
+    the node preferences that it fulfils; a missing node means 0. `lifts`: by change in words, such as a toleration, the
+    nodes that become eligible by this change alone. A node that is excluded for two reasons is in no entry.
     """
 
     requests: tuple[int, ...]
@@ -42,14 +42,16 @@ class Shape:
 
     @cached_property
     def positions(self) -> IntColumn:
-        """The eligible nodes in order."""
+        """The eligible nodes (`nodes`) as an array in ascending order."""
         return np.sort(np.fromiter(self.nodes, dtype=np.int64, count=len(self.nodes)))
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One pod. `node` is set if the pod is bound or released already. Such a member stays there and counts as placed.
-    Its requests are already subtracted from that node's `free`.
+    """One pod of the gang. `key`: the caller's name for it. `node` is set if the pod is bound or released already.
+
+    A member with a node is *pinned*: it stays there and counts as placed. Its requests are already subtracted from that
+    node's `free`.
     """
 
     key: str
@@ -59,7 +61,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Every `size` consecutive members (by rank) lie in one domain of `level`."""
+    """The constraint that every `size` consecutive members of a set, by rank, lie in one domain of `level`."""
 
     level: int
     size: int
@@ -67,7 +69,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Multiple:
-    """In each domain of `level` that is used, the number of members is a multiple of `of`."""
+    """The constraint that each domain of `level` holds a multiple of `of` members, which may be 0."""
 
     level: int
     of: int
@@ -75,7 +77,7 @@ class Multiple:
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """At most `count` members in each domain of `level`."""
+    """The constraint that each domain of `level` holds at most `count` members."""
 
     level: int
     count: int
@@ -83,9 +85,9 @@ class Cap:
 
 @dataclass(frozen=True, slots=True)
 class PodSet:
-    """Members in rank order, of which at least `minimum` must be placed.
+    """A pod set: members in rank order, of which at least `minimum` must be placed.
 
-    `required`: the level of which one domain must hold all placed members; None: no such level. Constraints bind placed
+    `required`: one domain of this level must hold all placed members; None: any nodes may. Constraints bind placed
     members only. `multiples` and `caps` count the placed members of this set.
     """
 
@@ -100,7 +102,7 @@ class PodSet:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """The placed members of these sets lie in one domain of `level`."""
+    """The constraint that all placed members of these sets lie in one domain of `level`."""
 
     pod_sets: tuple[int, ...]
     level: int
@@ -108,10 +110,11 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class Exclusion:
-    """Members of `shapes` that keep apart: host ports and anti-affinity among members that are equal in this respect.
+    """A limit on members that keep apart because of one host port or anti-affinity term that all of `shapes` have.
 
-    A group in which a member of `shapes` is newly placed holds at most `count` placed members of these shapes.
-    `group[i]` names the group of node i; None: the node is in no group and has no limit.
+    A group, such as all nodes with one value of the term's `topologyKey`, holds at most `count` placed members of these
+    shapes. The limit binds only if at least one of these members is newly placed. `group[i]` names the group of node i;
+    None: the node is in no group and has no limit.
     """
 
     shapes: tuple[int, ...]
@@ -121,10 +124,11 @@ class Exclusion:
 
 @dataclass(frozen=True, slots=True)
 class Separation:
-    """Two kinds of members that keep apart: host ports and anti-affinity among members that differ in this respect.
+    """Two disjoint lists of shapes whose members keep apart because of a host port or an anti-affinity term.
 
-    A group holds no member of `shapes` beside a member of `others`, unless neither of them is newly placed. No shape is
-    on both sides. `group[i]` names the group of node i; None: the node is in no group and has no limit.
+    A group, such as all nodes with one value of the term's `topologyKey`, holds no member of `shapes` beside a member
+    of `others`. The exception is a group in which all of these members are pinned. `group[i]` names the group of node
+    i; None: the node is in no group and has no limit.
     """
 
     shapes: tuple[int, ...]
@@ -134,7 +138,8 @@ class Separation:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Victims that keep members off eligible nodes: by a host port that they hold, or by anti-affinity.
+    """Victims that keep members off otherwise eligible nodes: the victims hold a host port, or anti-affinity forbids a
+    member beside them.
 
     A member of `shapes` may be placed on one of `nodes` only if all of `victims` are evicted. `reason`: why the member
     cannot run beside them, as an opaque text like the values of `Shape.excluded`.
@@ -148,16 +153,16 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Affinity:
-    """Pod affinity: each newly placed member of `shapes` needs a matching pod in its group, in every way to group the
-    nodes.
+    """Required pod affinity: a newly placed member of `shapes` needs a matching pod near it, for every `topologyKey` of
+    its terms.
 
-    A group matches in a way if its name is in `there` for this way, because of pods outside the problem. It also
-    matches if it holds a victim of `victims` that is not evicted, or a pinned member of a shape in `counted`. A newly
-    placed member of another shape in `counted` matches too.
+    `groups[k][i]` names the group of node i for the k-th `topologyKey`, such as its zone; a node without a group is not
+    eligible for `shapes`. A group matches if `there[k]` names it, because a pod outside the problem runs in it. It also
+    matches if it holds a victim of `victims` that stays, or a pinned member of a shape in `counted`. A newly placed
+    member matches if its shape is in `counted` but not in `shapes`.
 
-    `themselves`: the affinity term selects the members of `shapes` themselves. If no group then has a matching pod, the
-    members need none, but share one group in each way: the first member binds anywhere, the others near it. `groups`:
-    by way, the group of each node as in `Exclusion`. A node without a group in some way is not eligible for `shapes`.
+    `themselves`: the affinity term selects the members of `shapes` themselves. If no group has a matching pod then, the
+    members need none, but share one group for each `topologyKey`: the first member binds anywhere, the others near it.
     """
 
     shapes: tuple[int, ...]
@@ -170,12 +175,12 @@ class Affinity:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Hard topology spread, counted once all members are placed and all victims are gone.
+    """Hard topology spread (`whenUnsatisfiable: DoNotSchedule`), counted once all members are placed and all victims
+    are gone.
 
-    A group in which a member of `shapes` is newly placed has at most `skew` pods more than the emptiest group.
-
-    `group[i]` names the group of node i; None: the pods of that node do not count. `counts`: by group, the pods that
-    are not members. It has an entry for every group that counts, also for groups without a node of the problem.
+    A group in which a member of `shapes` is newly placed has at most `skew` pods (`maxSkew`) more than the emptiest
+    group. `group[i]` names the group of node i; None: the pods of that node do not count. `counts`: by group, the pods
+    that are not members. It has an entry for every group that counts, also for groups without a node of the problem.
     `counted`: the shapes whose members count. `victims`: pods that are part of `counts` until they are evicted. Each is
     on a node of a group. `from_zero`: there are fewer groups than `minDomains` requires, so the emptiest group counts
     as empty. If a rule counts no members and no victim is evicted, the nodes of groups that are too full are closed.
@@ -192,7 +197,8 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """A running pod of lower priority that may be evicted. `gang`: position in `victim_gangs`, or None.
+    """A running pod of lower priority that may be evicted. `gang`: its position in `Problem.victim_gangs`; None: it is
+    in no gang.
 
     `started`: the start time, in any unit in which a later start is a larger number.
     """
@@ -206,13 +212,13 @@ class Victim:
 
 
 class VictimTable(Sequence[Victim]):
-    """All victims of a problem, by position, in columns. The table is immutable.
+    """All victims of a problem, by position, as columns: one array per field of `Victim`. The table is immutable.
 
-    `gang` is -1 for a victim without a gang. `requests` has a row per victim. Reading one victim creates a `Victim`.
+    `gang` is -1 for a victim without a gang. `requests`: victims x resources. Reading one victim creates a `Victim`.
     Iteration, or reads of many victims, create all of them once.
     """
 
-    __slots__ = ("_each", "_looked_at", "gang", "keys", "node", "priority", "requests", "started")
+    __slots__ = ("_each", "_reads", "gang", "keys", "node", "priority", "requests", "started")
 
     def __init__(
         self,
@@ -227,7 +233,7 @@ class VictimTable(Sequence[Victim]):
         self.keys, self.node, self.priority, self.requests = keys, node, priority, requests
         self.gang, self.started = gang, started
         self._each: tuple[Victim, ...] | None = None
-        self._looked_at = 0
+        self._reads = 0
 
     @overload
     def __getitem__(self, position: int) -> Victim: ...
@@ -236,10 +242,10 @@ class VictimTable(Sequence[Victim]):
     def __getitem__(self, position: slice) -> tuple[Victim, ...]: ...
 
     def __getitem__(self, position: int | slice) -> Victim | tuple[Victim, ...]:
-        """One victim, or several."""
-        if isinstance(position, slice) or self._each is not None or self._looked_at > len(self) // _MANY:
+        """Return the victim at a position, or the victims in a slice as a tuple."""
+        if isinstance(position, slice) or self._each is not None or self._reads > len(self) // _MANY:
             return self._all()[position]
-        self._looked_at += 1
+        self._reads += 1
         return Victim(
             self.keys[position],
             int(self.node[position]),
@@ -250,7 +256,7 @@ class VictimTable(Sequence[Victim]):
         )
 
     def at(self, positions: Sequence[int]) -> tuple[Victim, ...]:
-        """Return the victims at some positions."""
+        """Return the victims at these positions, in this order."""
         if self._each is not None:
             return tuple([self._each[position] for position in positions])
         rows = np.array(positions, dtype=np.int64)
@@ -269,7 +275,7 @@ class VictimTable(Sequence[Victim]):
         return len(self.keys)
 
     def __eq__(self, other: object) -> bool:
-        """Whether all victims are equal."""
+        """Whether the other value is a table of equal victims in the same order."""
         return self._all() == tuple(other) if isinstance(other, VictimTable) else NotImplemented
 
     def __hash__(self) -> int:
@@ -289,7 +295,7 @@ class VictimTable(Sequence[Victim]):
 
 
 def victim_table(victims: Iterable[Victim]) -> VictimTable:
-    """Return the table of these victims, in their order."""
+    """Return the table of these victims. The position of a victim is its place in `victims`."""
     each = tuple(victims)
     return VictimTable(
         tuple(victim.key for victim in each),
@@ -306,7 +312,11 @@ NO_VICTIMS = victim_table(())
 
 @dataclass(frozen=True, slots=True)
 class VictimSet:
-    """A pod set of a running gang that has `victims` (positions), of whose `running` members `minimum` must remain."""
+    """A pod set of a running gang, as far as evictions can break the gang.
+
+    `victims`: positions of its members that may be evicted. `running`: its members now. If fewer than `minimum` of them
+    remain, the gang is broken.
+    """
 
     name: str
     victims: frozenset[int]
@@ -316,12 +326,12 @@ class VictimSet:
 
 @dataclass(frozen=True, slots=True)
 class VictimGang:
-    """A running gang that has victims. It has `running` members now.
+    """A running gang that has victims. `running`: its members now, whether they may be evicted or not.
 
     The gang is broken if fewer than `minimum` members remain, or fewer members of one of its `sets` than that set's
     minimum. A broken gang is evicted as a whole. If some of its members may not be evicted (`running` exceeds the
-    number of its victims), the gang must keep its minimums. `sets`: only those that evictions can cut below their
-    minimum.
+    number of its victims), the gang must keep its minimums. `sets` lists only the sets that evictions can cut below
+    their minimum.
     """
 
     name: str
@@ -330,13 +340,15 @@ class VictimGang:
     sets: tuple[VictimSet, ...] = ()
 
     def falls_short(self, gone: AbstractSet[int], count: int) -> bool:
-        """Whether the gang is broken without `gone`: positions of victims, of which `count` belong to this gang."""
+        """Whether the gang is broken without the victims in `gone` (positions). `count`: how many of them belong to
+        this gang.
+        """
         return self.running - count < self.minimum or any(
             each.running - len(each.victims & gone) < each.minimum for each in self.sets
         )
 
     def cannot_spare(self, victim: int) -> bool:
-        """Whether the gang is broken if only this one of its members is evicted."""
+        """Whether the eviction of this member alone, a victim by its position, breaks the gang."""
         return self.running <= self.minimum or any(
             victim in each.victims and each.running <= each.minimum for each in self.sets
         )
@@ -344,7 +356,9 @@ class VictimGang:
 
 @dataclass(frozen=True, slots=True)
 class DisruptionBudget:
-    """A disruption budget: at most `allowed` of these victims may be evicted."""
+    """A limit on evictions (a PodDisruptionBudget): at most `allowed` of `victims`, given by position, may be
+    evicted.
+    """
 
     name: str
     victims: frozenset[int]
@@ -353,9 +367,9 @@ class DisruptionBudget:
 
 @dataclass(frozen=True, slots=True)
 class GangRules:
-    """One gang of a joint problem, and the rules over all of its sets.
+    """One gang of a joint problem (several gangs in one `Problem`), with the constraints over all of its sets.
 
-    `pod_sets`: positions of its sets. `minimum`: how many members of these sets must be placed together. `multiples`:
+    `pod_sets`: positions of its sets. `minimum`: how many members of these sets must be placed together. `multiples`
     count the placed members of these sets. `line`: the name of a strict queue. If one gang of the queue is not placed,
     no later gang of the queue is placed.
     """
@@ -368,12 +382,14 @@ class GangRules:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One gang to be placed whole, and the nodes and victims for it. A joint problem of several gangs has `gangs`.
+    """The input of the solver: one gang to be placed whole, the nodes, and the victims. A joint problem has several
+    gangs.
 
-    `levels`: names, widest first, the node last. `resources`: names; every amount tuple runs parallel to it. `minimum`:
-    members of all sets together that must be placed. `required`: the level of which one domain must hold every placed
-    member. `multiples` count the placed members of all sets together. `gangs`: the gangs in their order, each with its
-    own sets; empty for one gang. Only problems with `gangs` have `quotas`.
+    `levels`: names, widest first, the node last. `resources`: names; every tuple of amounts has one entry for each of
+    them. `minimum`: members of all sets together that must be placed. `required`: one domain of this level must hold
+    every placed member; None: any nodes may. `multiples` count the placed members of all sets together. `gangs`: the
+    gangs of a joint problem in their order, each with its own sets; empty for one gang. Only problems with `gangs` have
+    `quotas`.
     """
 
     levels: tuple[str, ...]
@@ -399,8 +415,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a solve may take. `deterministic` is in CP-SAT's own unit, which is the same on every machine. `seconds`
-    of wall time is the emergency stop.
+    """The most time that a solve may take. `deterministic`: in CP-SAT's deterministic time, which is the same on every
+    machine. `seconds`: wall time, the emergency stop.
     """
 
     deterministic: float = 4.0

@@ -1,6 +1,6 @@
 """The way from a problem to a verified result.
 
-A plan without evictions is tried first. Dynamic programming solves the problem if counting describes it exactly. Else
+A plan without evictions is sought first. If counting describes the problem exactly, dynamic programming solves it. Else
 the domains are solved one by one (branch and bound), or CP-SAT solves the whole problem. A rejection gets an
 explanation.
 """
@@ -28,12 +28,12 @@ from solver.tree_dp.single_class_counts import no_room
 from solver.verify.rules import verify
 
 Way = Callable[[Instance], Solved | SolveStatus | None]
-"""Solves an instance; None if this method cannot solve it."""
+"""A solution method: solves an instance. None: the method does not apply to this instance."""
 
 _RESERVE = 0.1
-"""The share of the time reserved for a quick plan, if no other step has found a plan."""
+"""The share of the time limit that is reserved for a greedy plan, in case no other step finds a plan."""
 _HALF = 0.5
-"""The share of the time in which a plan without evictions is sought, while no quick one is known."""
+"""The share of the time that is spent on plans without evictions, as long as no greedy one is known."""
 
 
 def solve(problem: Problem, limits: Limits = Limits()) -> Answer:  # noqa: B008 - limits are immutable
@@ -53,20 +53,22 @@ def decide(
     wanted: frozenset[str] | None = None,
     *,
     deadline: Deadline = NO_DEADLINE,
-    tell: PlanCallback = ignore_plan,
+    on_plan: PlanCallback = ignore_plan,
 ) -> Answer:
     """Return the result without an explanation, before the deadline.
 
-    `wanted`: the terms to optimise; None: all. Only tests leave out terms. `tell` is called with plans that are known
-    before the result, each better than the one before.
+    `wanted`: the names of the goal terms to optimise (`solver.objective`); None: all. Only tests leave out terms.
+    `on_plan` is called with plans that are known before the result, each better than the one before.
     """
     if wanted is not None or not is_countable():
         return by_model(problem, limits, wanted)
-    return _as_answer(_Course(problem, limits, deadline, Incumbent(problem, tell)).answer())
+    return _as_answer(_Course(problem, limits, deadline, Incumbent(problem, on_plan)).answer())
 
 
 def by_model(problem: Problem, limits: Limits, wanted: frozenset[str] | None = None) -> Answer:
-    """Return the result of CP-SAT alone, without evictions if that is possible."""
+    """Return the result of CP-SAT alone: a plan without evictions if there is one, else a plan with evictions.
+    `wanted`: as in `decide`.
+    """
     answer: Plan | SolveStatus | None = SolveStatus.INFEASIBLE
     for evicting in (False, True) if problem.victims else (False,):
         answer = _attempt(
@@ -78,7 +80,9 @@ def by_model(problem: Problem, limits: Limits, wanted: frozenset[str] | None = N
 
 
 class _Course:
-    """One solve: the methods in the order in which they are tried, and the best plan so far."""
+    """One solve: tries the methods in order and keeps the best plan so far in `known`. `without`: the instance without
+    evictions.
+    """
 
     def __init__(self, problem: Problem, limits: Limits, deadline: Deadline, known: Incumbent) -> None:
         self.problem, self.limits, self.deadline, self.known = problem, limits, deadline, known
@@ -86,7 +90,9 @@ class _Course:
         self.without = instance_of(problem, evicting=False, deadline=soon)
 
     def answer(self) -> Plan | SolveStatus:
-        """Return the best plan; any plan if there is no time for the best; or that none exists or none is known."""
+        """Return the best plan, or the best known plan if time runs out; INFEASIBLE if there is none, UNKNOWN if none
+        was found.
+        """
         answer = self._decided()
         if answer is SolveStatus.UNKNOWN:
             for instance in (self.without, self.evicting) if self.problem.victims else (self.without,):
@@ -96,11 +102,11 @@ class _Course:
 
     @cached_property
     def evicting(self) -> Instance:
-        """The instance with evictions."""
+        """The instance with evictions. Its scarcest resource is that of the instance without them."""
         return instance_of(self.problem, evicting=True, scarce=self.without.scarce, deadline=self.without.deadline)
 
     def _decided(self) -> Plan | SolveStatus:
-        """Solve without evictions. If that has no plan, solve with evictions."""
+        """Return the result without evictions or, if no plan exists without them, with evictions."""
         answer = self._without_evictions()
         if isinstance(answer, Plan) or not self.problem.victims:
             return answer
@@ -108,31 +114,34 @@ class _Course:
             return SolveStatus.UNKNOWN
         found = _attempt(self.evicting, [_bounded, self._by_search, self._by_model])
         if answer is SolveStatus.UNKNOWN and isinstance(found, Plan):
-            return _unsure(self.problem, found)
+            return _as_feasible(self.problem, found)
         return found or SolveStatus.UNKNOWN
 
     def _without_evictions(self) -> Plan | SolveStatus:
+        """Return the result without evictions, from the first method that has one."""
         answer = _attempt(self.without, [_bounded, solve_tree_dp])
         if answer is not None:
             return answer
         if work(self.problem) >= LARGE:
-            if self.problem.victims:  # with evictions a plan is found sooner
+            if self.problem.victims:  # a greedy plan with evictions is found sooner
                 self.known.seek(self.evicting, self.deadline, most=1)
             self.known.seek(self.without, self.without.deadline.share(_HALF))
         instance = replace(self.without, deadline=self._until_known()) if self.problem.victims else self.without
         return _attempt(instance, [self._by_domains, self._by_model]) or SolveStatus.UNKNOWN
 
     def _early(self, instance: Instance) -> Plan | None:
-        """Return the best plan known. Seek a quick one first if the search may take long and no plan is known."""
+        """Return the best plan known, or None. If none is known and the search may take long, a greedy plan is sought
+        first.
+        """
         if self.known.plan is None and work(self.problem) >= (LARGE_EVICTING if instance.evicting else LARGE):
             self.known.seek(instance, self.deadline)
         return self.known.plan
 
     def _until_known(self) -> Deadline:
-        """Return a deadline of half the remaining time while no plan without evictions is known.
+        """Return a deadline of half the remaining time, which extends to the whole time once a plan without evictions
+        is known.
 
-        Once such a plan is known, the whole remaining time is for the search without evictions, because evictions are
-        no longer considered.
+        The other half is for the search with evictions. It is not needed once a plan without evictions is known.
         """
         end = self.without.deadline
         half = end.share(_HALF)
@@ -143,33 +152,37 @@ class _Course:
         return Deadline(left)
 
     def _without_is_known(self) -> bool:
+        """Whether the best known plan evicts no pod."""
         return self.known.plan is not None and not self.known.plan.victims
 
     def _by_domains(self, instance: Instance) -> Solved | SolveStatus | None:
-        return solve_by_domains(instance, self.limits, tell=lambda nodes: self._offer(instance, nodes))
+        """Solve domain by domain. Plans found on the way are offered to the incumbent."""
+        return solve_by_domains(instance, self.limits, on_plan=lambda nodes: self._offer(instance, nodes))
 
     def _offer(self, instance: Instance, nodes: Nodes) -> None:
-        """Offer a plan without evictions to the incumbent, with goals that are not proven yet."""
+        """Offer a plan without evictions to the incumbent. Its goals count as not proven."""
         goals = unproven(self.problem, goals_of(instance, nodes, ()))
         self.known.offer(Plan(nodes, (), goals, Proof.FEASIBLE))
 
     def _by_search(self, instance: Instance) -> Solved | SolveStatus | None:
+        """Solve with evictions, by prices of nodes. A greedy plan is sought first if the problem is large."""
         return solve_evicting(instance, self.limits, early=lambda: self._early(instance))
 
     def _by_model(self, instance: Instance) -> Solved | SolveStatus:
+        """Solve the whole problem by CP-SAT. If the problem is large, CP-SAT starts from a greedy plan."""
         if self._early(instance) is None and work(self.problem) >= STARTING:
             self.known.seek(instance, self.deadline.share(_RESERVE), most=1)
         return solve_model(instance, self.limits, start=self.known.plan)
 
 
-def _unsure(problem: Problem, plan: Plan) -> Plan:
-    """Mark a plan with evictions as not optimal, because a plan without evictions is not ruled out."""
+def _as_feasible(problem: Problem, plan: Plan) -> Plan:
+    """Return a plan with evictions marked as Feasible, because a plan without evictions is not ruled out."""
     return replace(plan, goals=unproven(problem, plan.goals), proof=Proof.FEASIBLE)
 
 
 def _bounded(instance: Instance) -> SolveStatus | None:
-    """INFEASIBLE if, by counting, no domain of the required level can hold the minimum with any evictions.
-    Else None.
+    """Return INFEASIBLE if counting proves that no domain of the required level can hold the minimum, whatever is
+    evicted. Else None.
     """
     if too_small(instance):
         return SolveStatus.INFEASIBLE
@@ -184,13 +197,16 @@ def _as_answer(answer: Plan | SolveStatus) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Faulty:
-    """A plan that failed the verifier, with the faults it has."""
+    """A plan that failed the verifier. `faults`: one sentence for each broken rule or wrong goal."""
 
     faults: tuple[str, ...]
 
 
 def _attempt(instance: Instance, ways: list[Way]) -> Plan | SolveStatus | None:
-    """The result of the first method that has one and whose plan passes the verifier; None if no method has one."""
+    """Return the result of the first method that has one and whose plan passes the verifier; None if no method has one.
+
+    UNKNOWN if a method runs out of time. Raises `SolverFaultError` if plans were found, and none passes the verifier.
+    """
     faults: list[str] = []
     for way in ways:
         try:
@@ -210,6 +226,7 @@ def _attempt(instance: Instance, ways: list[Way]) -> Plan | SolveStatus | None:
 
 
 def _checked(instance: Instance, solved: Solved) -> Plan | _Faulty:
+    """Return a method's placement as a plan with its goals and proof, or the verifier's faults."""
     proof = Proof.OPTIMAL if solved.proven else Proof.FEASIBLE
     goals = goals_of(instance, solved.nodes, solved.victims, solved.reached)
     if solved.cut:
@@ -220,7 +237,7 @@ def _checked(instance: Instance, solved: Solved) -> Plan | _Faulty:
 
 
 def _as_far_as_reached(problem: Problem, goals: tuple[Goal, ...], solved: Solved) -> tuple[Goal, ...]:
-    """The goals; those that the search did not reach get bounds that hold for any plan."""
+    """Return the goals, with bounds that hold for any plan on the goals that the search did not reach."""
     reached = {each.goal for each in solved.reached}
     return tuple(
         goal if goal.name in reached else open_goal

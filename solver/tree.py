@@ -1,4 +1,4 @@
-"""The domain tree of a problem: which domain each node is in at every level, by position."""
+"""The domain tree of a problem: for every level, the domain that each node is in. Domains are numbers."""
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -10,15 +10,18 @@ from kube.names import natural_key
 from solver.nodes import NodeLayout, NodeTable
 
 ROOT = -1
-"""The level of the whole cluster, which is one domain: number 0."""
+"""The level of the whole cluster, which is one domain with the number 0."""
 Positions = NDArray[np.int64]
 _LARGE = 400
-"""From this number of nodes on, a tree is cached for the next problem: a cluster stays while its load changes."""
+"""From this number of nodes on, a tree is cached for the next problem, because the nodes stay while the load
+changes.
+"""
 
 
 @dataclass(frozen=True)
 class Tree:
-    """Domains are numbered level by level, in natural order of their paths; at the node level by node position.
+    """The domains of every level. They are numbered level by level, in natural order of their paths; at the node level
+    by node position.
 
     `domain_of[level][node]` is the domain of a node; `paths[level][domain]` its whole path.
     """
@@ -56,20 +59,20 @@ class Tree:
         return self._domains[level + 1]
 
     def summed(self, level: int, amounts: Positions) -> Positions:
-        """Amounts per node, in rows, summed by the domains of `level` (or ROOT)."""
+        """Return the amounts of all nodes, summed by domain of `level` (or ROOT). `amounts`: one row per node."""
         sums = np.zeros((self.count(level), *amounts.shape[1:]), dtype=np.int64)
         np.add.at(sums, self.domains(level), amounts)
         return sums
 
     def around(self, level: int, wider: int) -> Positions:
-        """The domain of a wider level (or ROOT) around each domain of `level`."""
+        """Return, by domain of `level`, the domain of a wider level (or ROOT) that contains it."""
         found = np.zeros(self.count(level), dtype=np.int64)
         found[self.domains(level)] = self.domains(wider)
         return found
 
     @cached_property
     def name_rank(self) -> tuple[int, ...]:
-        """Every node's place in the natural order of names."""
+        """By node, its place in the natural order of all node names, from 0."""
         names = self.paths[-1]
         by_name = sorted(range(len(names)), key=lambda node: natural_key(names[node][-1]))
         place = np.empty(len(names), dtype=np.int64)
@@ -111,7 +114,7 @@ class Tree:
 
 
 def tree_of(nodes: NodeTable, depth: int) -> Tree:
-    """The tree over `nodes` with `depth` levels, the node included."""
+    """Return the tree over `nodes` with `depth` levels, the node included. Trees of large clusters are cached."""
     return _kept(nodes.layout, depth) if len(nodes) >= _LARGE else _made(nodes.layout, depth)
 
 

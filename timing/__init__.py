@@ -1,3 +1,4 @@
-"""Time: the clock that every part of a process is given, the back-off after failures, and the duty cycle of background
-work. Only `timing.clock.SystemClock` reads real time.
+"""Clocks, exponential back-off after failures, and duty cycles of background work.
+
+Every part of a process gets its clock from the caller. Only `timing.clock.SystemClock` reads real time.
 """

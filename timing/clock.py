@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Times and waits, all in seconds."""
+    """A source of time: the present time, the processor time used, and waits. Numbers are seconds."""
 
     def monotonic(self) -> float:
         """Seconds since an arbitrary start. Never goes back."""
@@ -23,7 +23,7 @@ class Clock(Protocol):
         """The present time in UTC. An administrator may set it back."""
 
     def processor(self) -> float:
-        """Processor time of the calling thread."""
+        """Seconds of processor time that the calling thread has used."""
 
     def sleep(self, seconds: float) -> None:
         """Return after `seconds`; at once if `seconds` is zero or negative."""
@@ -33,7 +33,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The operating system's clocks."""
+    """A `Clock` that reads the operating system's clocks."""
 
     def monotonic(self) -> float:
         """Seconds of CLOCK_MONOTONIC."""
@@ -52,12 +52,12 @@ class SystemClock:
         return time.thread_time()
 
     def sleep(self, seconds: float) -> None:
-        """Let the calling thread sleep."""
+        """Let the calling thread sleep; return at once if `seconds` is zero or negative."""
         if seconds > 0:
             time.sleep(seconds)
 
     def wait(self, event: threading.Event, seconds: float | None) -> bool:
-        """Block on the event."""
+        """Block until the event is set or `seconds` have passed. Return whether the event is set."""
         return event.wait(seconds)
 
 
@@ -66,7 +66,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def seconds_since(time: str, now: datetime) -> float | None:
-    """Return how long ago an RFC 3339 time was; None if the text is no time with a zone.
+    """Return how many seconds ago an RFC 3339 time was; negative if it lies ahead. None if the text is malformed or has
+    no zone.
 
     Any user can write such a text into an object, so a malformed one is no error.
     """

@@ -1,10 +1,10 @@
-"""Time that is left of a limit."""
+"""A time limit that counts down."""
 
 from timing.clock import SYSTEM_CLOCK, Clock
 
 
 class TimeLimit:
-    """A limit that began when this object was made."""
+    """A time limit of `seconds`, which starts when the object is created."""
 
     def __init__(self, seconds: float, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
@@ -12,5 +12,5 @@ class TimeLimit:
 
     @property
     def seconds(self) -> float:
-        """Return the seconds that are left; 0 when the limit is over."""
+        """The seconds that are left of the limit; 0 once it has passed."""
         return max(0.0, self._end - self._clock.monotonic())

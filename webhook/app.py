@@ -1,4 +1,4 @@
-"""The Flask application: admission, the dry run, the live cluster as JSON and as a page, metrics."""
+"""The webhook's Flask application: its paths for admission, dry runs, the live page with its data, and metrics."""
 
 import hashlib
 import logging
@@ -40,36 +40,48 @@ from webhook.metrics import CONTENT_TYPE, Metrics
 from webhook.picture import Picture
 
 DEFAULT_TIMEOUT = 5.0
+"""The time limit of a request in seconds, if the caller sends no `timeout`."""
 MARGIN = 0.3
 """Seconds of the caller's timeout that are reserved to send the answer."""
 LONGEST_FORECAST = 2.0
 """The most seconds that an admission waits for a forecast, by default."""
 LONGEST_DRY_RUN = 30.0
+"""The most seconds for one dry run, whatever the caller's timeout."""
 MOST_ADDED_HERE = 2_000
 """The most nodes that one dry run may add. Each node takes the server about 8 KiB and a tenth of a millisecond."""
 MOST_MISTAKES = 1000
+"""The most mistakes that the answer to a dry run lists."""
 MOST_WARNINGS = 30
 LONGEST_WARNING = 500
 """The most warnings of one answer, and characters of each. Clients do not read more headers, or longer ones."""
 LONGEST_WORD = 60
+"""The most characters of an unknown parameter that an error message quotes."""
 SOLVE_PARAMETERS = frozenset(
     {"cluster", "timeout", "preemption", "why", "add-nodes", "cordon", "drain", "relax", "gang"}
 )
 ABSENT_SCHEDULERS = "/mutate/absent-schedulers"
-"""The path for pods outside gangs whose scheduler may not run in the cluster. It is registered only by choice."""
+"""The path for pods of no gang that name another scheduler than the stock one. Registering the webhook for these pods
+is optional (`webhook.admission.absent_schedulers`).
+"""
 DESCRIBED = "/mutate/described"
-"""The path for objects of all other kinds that carry annotations of Phalanx."""
+"""The path for objects of user-defined kinds: any kind without a path of its own, if it has annotations of Phalanx."""
 FEED = "live-feed"
 """The key of the `LiveFeed` in the application's extensions."""
 AUTOMATIC = "/mutate/automatic"
-"""The path for Jobs in automatic namespaces. The API server itself matches the namespace's label."""
+"""The path for Jobs in automatic namespaces, where every workload of more than one pod is a gang. The API server itself
+matches the label of the namespace (`kube.keys.AUTOMATIC`).
+"""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """Everything that the views need."""
+    """The state that the views share, and the decisions on AdmissionReviews by path.
+
+    `access`: decides whether a token may use a path. `slot`: lets one solve run at a time. `quick`: makes forecasts for
+    arriving pods. `others`: all gangs of the cluster, for forecasts.
+    """
 
     picture: Picture
     access: AccessCheck
@@ -78,10 +90,10 @@ class Webhook:
     quick: QuickForecasts
     others: RecentGangs
     longest_forecast: float = LONGEST_FORECAST
-    """Seconds."""
+    """The most seconds that an admission waits for a forecast."""
 
     def mutate(self, review: AdmissionRequest, *, automatic: bool = False) -> Decision:
-        """The answer of `/mutate`, and of `/mutate/automatic`."""
+        """Return the decision of `/mutate`, or of `/mutate/automatic` if `automatic`."""
 
         def forecast_arrival(gang: Gang, all_members: Callable[[], Gang]) -> tuple[str, ...]:
             return self.quick.messages(gang, self.picture, all_members)
@@ -89,24 +101,26 @@ class Webhook:
         return dispatch.mutate(review, self.picture, forecast_arrival, automatic=automatic)
 
     def hand_over(self, review: AdmissionRequest) -> Decision:
-        """The answer of `/mutate/absent-schedulers`."""
+        """Return the decision of `/mutate/absent-schedulers`."""
         return dispatch.hand_over(review, self.picture)
 
     def validate(self, review: AdmissionRequest) -> Decision:
-        """The answer of `/validate`, with a forecast within the caller's timeout."""
+        """Return the decision of `/validate`. A forecast is made as long as the caller's timeout allows."""
         return dispatch.validate(review, self.picture, self._in_time())
 
     def described(self, review: AdmissionRequest) -> Decision:
-        """The answer of `/mutate/described`, with a forecast within the caller's timeout."""
+        """Return the decision of `/mutate/described`. A forecast is made as long as the caller's timeout allows."""
         return dispatch.described(review, self.picture, self._in_time())
 
     def _in_time(self) -> Callable[[Manifest], tuple[str, ...]]:
-        """A function that makes forecasts until the caller's timeout, which counts from now on."""
+        """Return a function that makes forecasts within the caller's timeout, which counts from this call on."""
         limit = TimeLimit(min(_timeout() - MARGIN, self.longest_forecast))
         return lambda manifest: self.forecast(manifest, limit.seconds)
 
     def forecast(self, manifest: Manifest, seconds: float) -> tuple[str, ...]:
-        """The forecast as sentences. Empty if there is no time, or on an error: it never prevents an admission.
+        """Return the forecast of the gang that the manifest describes, as sentences.
+
+        Empty if there is no time or the forecast fails, so a forecast never prevents an admission.
 
         :param seconds: how long the forecast may take.
         """
@@ -140,12 +154,12 @@ def create_app(
     history: History | None = None,
     longest_forecast: float = LONGEST_FORECAST,
 ) -> Flask:
-    """The application over one view of the cluster.
+    """Return the Flask application that answers from this view of the cluster.
 
-    :param access: guards all paths but the admission paths.
-    :param caller: guards the admission paths.
+    :param access: decides which tokens may use the paths other than the admission paths.
+    :param caller: decides which clients may call the admission paths.
     :param as_bearer: makes an API client with the token of the caller, to read events with the caller's permissions.
-        None: stories come without events.
+        None: the story of a gang (`/v1/story`) comes without events.
     :param history: the record of ended gangs. None: an empty one.
     :param longest_forecast: the most seconds that an admission waits for a forecast.
     """
@@ -183,7 +197,10 @@ def create_app(
 def _admission(
     path: str, decide: Callable[[AdmissionRequest], Decision], metrics: Metrics, caller: Caller
 ) -> Callable[[], Response]:
-    """A view that answers AdmissionReviews by `decide`, for the clients that `caller` admits."""
+    """Return a view that answers AdmissionReviews with the decision of `decide`, for clients that `caller` allows.
+
+    :param path: the path of the view, for metrics.
+    """
 
     def view() -> Response:
         started = SYSTEM_CLOCK.monotonic()
@@ -215,7 +232,7 @@ def _admission(
 
 
 def _judged(review: AdmissionRequest, decide: Callable[[AdmissionRequest], Decision]) -> Decision:
-    """The decision of `decide`. An object with a malformed part is refused, wherever the code detects it."""
+    """Return the decision of `decide`. If `decide` finds a malformed part of the object, refuse the object."""
     try:
         return decide(review)
     except MalformedError as error:
@@ -229,7 +246,10 @@ def _outcome(decision: Decision) -> str:
 
 
 def _guarded(access: AccessCheck, view: Callable[[], Response]) -> Callable[[], Response]:
-    """A view for callers whose token may use its path, checked by TokenReview and SubjectAccessReview."""
+    """Return the view for callers whose token may use its path only. The API server reviews the token.
+
+    With `JUDGE` in the environment, only the access is checked: the answer 204 names the caller.
+    """
 
     @wraps(view)
     def guarded() -> Response:
@@ -244,7 +264,7 @@ def _guarded(access: AccessCheck, view: Callable[[], Response]) -> Callable[[], 
 
 
 def _caller() -> str:
-    """An identifier of the caller, computed from its token. All requests with one token have the same identifier."""
+    """Return a hash of the caller's token, which identifies the caller for limits without revealing the token."""
     return hashlib.sha256(token_in(request.headers.get("Authorization", "")).encode()).hexdigest()
 
 
@@ -276,7 +296,7 @@ def _queues(picture: Picture, queues: QueueAnswers) -> Response:
 
 
 def _history(history: History) -> Response:
-    """The ended gangs as JSON or CSV. `namespace` selects those of one namespace."""
+    """Answer `/v1/history`: the ended gangs as JSON or CSV. The parameter `namespace` selects one namespace."""
     found = history.gangs(request.args.get("namespace", ""))
     wanted = request.args.get("format", "json")
     if wanted == "csv":
@@ -312,7 +332,10 @@ def _solve(webhook: Webhook) -> Response:
 
 
 def _asked() -> DryRunOptions:
-    """The planning options from the query. An unknown parameter is refused, because it may change the meaning."""
+    """Return the options of the dry run from the query parameters.
+
+    An unknown parameter is answered with 400, because the caller expects it to have an effect.
+    """
     unknown = sorted(set(request.args) - SOLVE_PARAMETERS)
     if unknown:
         abort(400, f"{unknown[0][:LONGEST_WORD]} is no parameter; there are {', '.join(sorted(SOLVE_PARAMETERS))}")
@@ -357,16 +380,21 @@ def _solved(webhook: Webhook, body: bytes, picture: Picture | None, asked: DryRu
 
 
 def _warning(text: str) -> str:
-    """A header as the API server writes its warnings (RFC 7234, section 5.5); a header holds one line of ASCII."""
+    """Return the value of a `Warning` header, in the format of the API server (RFC 7234, section 5.5).
+
+    A header holds one line of ASCII, so other characters are escaped, and the text is cut to `LONGEST_WARNING`.
+    """
     line = " ".join(text.split()).encode("ascii", "backslashreplace").decode()
     quoted = line[:LONGEST_WARNING].replace("\\", "\\\\").replace('"', '\\"')
     return f'299 - "{quoted}"'
 
 
 def _timeout(default: float = DEFAULT_TIMEOUT) -> float:
-    """The rest of the caller's time limit, in seconds. The API server sends the limit as `?timeout=5s`.
+    """Return how many seconds of the caller's time limit are left. The API server sends the limit as `?timeout=5s`.
 
     The time that the request has waited for a thread (`serving.application`) is subtracted.
+
+    :param default: the limit of a caller that sends none.
     """
     found = re.fullmatch(r"(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?", request.args.get("timeout", ""))
     limit = int(found[1] or 0) * 60 + float(found[2] or 0) if found and any(found.groups()) else default

@@ -1,4 +1,4 @@
-"""The objects that a gang waits for, and a short wait for objects that are about to reach the caches.
+"""Waits for a moment until objects that a gang needs reach the caches.
 
 One `kubectl apply` creates a PodGroup and its pods a few milliseconds apart. When the first pod is reviewed, the caches
 may not have the PodGroup yet. Without the wait, the pod's author would get a warning that the PodGroup is missing.
@@ -16,7 +16,7 @@ from kube.catalog import Catalog, ObjectKey
 from timing.clock import SYSTEM_CLOCK, Clock
 
 SECONDS = 0.3
-"""How long the review of a pod waits for an object."""
+"""How long the review of a pod waits until an object reaches the caches."""
 PAUSE_SECONDS = 10.0
 """After a wait in vain, no review waits for this time: of many pods that arrive before their group, only one waits."""
 AT_ONCE = 2
@@ -33,7 +33,10 @@ _AWAITED = re.compile(r'(?P<kind>\w+) (?:(?:(?P<namespace>[^\s/]+)/)?(?P<name>[^
 
 @dataclass(frozen=True, slots=True)
 class AwaitedObject:
-    """An object that an entry of `gangs.model.Gang.waiting_for` may name. `name`: "" for any object of the kind."""
+    """An object that a gang waits for, read from a text of `gangs.model.Gang.waiting_for`.
+
+    `namespace`: "" for a cluster-scoped kind. `name`: "" if any object of the kind will do.
+    """
 
     kind: ResourceKind
     namespace: str
@@ -41,23 +44,24 @@ class AwaitedObject:
 
     @property
     def key(self) -> ObjectKey:
-        """The key of the object in `kube.catalog.Catalog`."""
+        """The key of the object in the caches: group, kind, namespace, name (`kube.catalog.Catalog`)."""
         return self.kind.group, self.kind.kind, self.namespace, self.name
 
 
 def objects_in(text: str) -> Iterator[AwaitedObject]:
-    """The objects that a text of `gangs.model.Gang.waiting_for` may name. None if it names no object.
+    """Yield the objects that a text of `gangs.model.Gang.waiting_for` may name, such as `PodGroup team-a/train`.
 
-    If the text has no name, only topologies are yielded, a kind with few objects.
+    Several API groups may have a kind of that name, so there may be several; empty if the text names no object.
+    A text without an object's name yields topologies only, because there are few of them.
     """
-    if (said := _AWAITED.fullmatch(text)) is not None:
-        for kind in _NAMED.get(said["kind"], ()):
-            if kind.namespaced == (said["namespace"] is not None) if said["name"] else kind.describes:
-                yield AwaitedObject(kind, said["namespace"] or "", said["name"] or "")
+    if (named := _AWAITED.fullmatch(text)) is not None:
+        for kind in _NAMED.get(named["kind"], ()):
+            if kind.namespaced == (named["namespace"] is not None) if named["name"] else kind.describes:
+                yield AwaitedObject(kind, named["namespace"] or "", named["name"] or "")
 
 
 class Patience:
-    """Waits until objects reach the caches. It sends no request. Safe to share between threads."""
+    """Waits until objects that a gang needs reach the caches. It sends no request. Safe to share between threads."""
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
@@ -65,8 +69,11 @@ class Patience:
         self._vain_until = float("-inf")
 
     def comes(self, awaited: Iterable[str], catalog: Callable[[], Catalog]) -> bool:
-        """Whether one of the awaited objects is in the caches within `SECONDS`. False at once if too many reviews wait.
+        """Wait until one of the awaited objects is in the caches, for at most `SECONDS`. Return whether one is.
 
+        False at once if `AT_ONCE` reviews wait already, or a wait was in vain a moment ago.
+
+        :param awaited: texts of `gangs.model.Gang.waiting_for`.
         :param catalog: returns the current objects of the caches.
         """
         keys = [each.key for text in awaited for each in objects_in(text) if each.name]

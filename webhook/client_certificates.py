@@ -1,4 +1,4 @@
-"""Access to the admission paths: open to all clients, or only to clients with the API server's certificate."""
+"""Decides which clients may call the admission paths: all, or only those that present the API server's certificate."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -10,21 +10,21 @@ Caller = Callable[[Mapping[str, Any]], str]
 
 
 def anybody(_environ: Mapping[str, Any]) -> str:
-    """Admit every client: the answers contain no secrets and change nothing."""
+    """Allow every client to call the admission paths. The answers contain no secrets and change nothing."""
     return ""
 
 
 class Certified:
-    """Admits clients with a certificate that the TLS side has verified (`serving.tls.CertificateFolder`).
+    """A check that allows only clients with a verified certificate (`serving.tls.CertificateFolder` verifies it).
 
-    :param names: the accepted common names. Empty: every certificate of the authority is accepted.
+    :param names: the accepted common names. Empty: every certificate that the configured CA has issued.
     """
 
     def __init__(self, names: Collection[str] = ()) -> None:
         self._names = frozenset(names)
 
     def __call__(self, environ: Mapping[str, Any]) -> str:
-        """Check the client's certificate. Return "" if the client is admitted, else the reason against it."""
+        """Check the client's certificate. Return "" if the client may call the path, else the reason against it."""
         certificate = peer_certificate(environ)
         if not certificate:
             return "admission is for the API server: show its client certificate"

@@ -1,4 +1,4 @@
-"""`POST /v1/solve`: the dry run of `phalanx solve`, over HTTP."""
+"""`POST /v1/solve`: plans the gangs in the request's body without changing the cluster, as `phalanx solve` does."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +14,11 @@ from timing.limit import TimeLimit
 from webhook.picture import Picture
 
 ORIGIN = "request"
+"""The name of the input in messages about mistakes, in place of a file name."""
 
 
 class InputError(Exception):
-    """The body cannot be read as Kubernetes objects. Carries every mistake."""
+    """The request's body cannot be read as Kubernetes objects. `mistakes`: all mistakes found in it."""
 
     def __init__(self, mistakes: list[Mistake]) -> None:
         super().__init__("; ".join(map(str, mistakes)))
@@ -25,12 +26,15 @@ class InputError(Exception):
 
 
 class TooLongError(Exception):
-    """Reading the body takes longer than the caller's timeout, or than the server's limit."""
+    """The objects in the request's body could not be read within the time limit of the caller or of the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class DryRunAnswer:
-    """The SolveReport, and warnings: faults of objects that belong to no request, and values that are likely errors."""
+    """The answer to a dry run. `report`: the SolveReport, as data.
+
+    `warnings`: faults of objects that no gang uses, and values that are probably errors, one line each.
+    """
 
     report: dict[str, Any]
     warnings: tuple[str, ...]
@@ -38,7 +42,11 @@ class DryRunAnswer:
 
 @dataclass(frozen=True, slots=True)
 class DryRunOptions:
-    """The options of a dry run: evictions, changes of the cluster, and a comparison with plans in other domains."""
+    """The options of a dry run.
+
+    `preemption`: whether plans may evict pods. `comparing`: whether to report why no other domain was chosen.
+    `what_if`: changes of the cluster to assume, such as added nodes.
+    """
 
     preemption: bool = True
     comparing: bool = False
@@ -46,15 +54,16 @@ class DryRunOptions:
 
 
 AS_USUAL = DryRunOptions()
+"""The default options: with preemption, without comparison, on the cluster as it is."""
 
 
 def solve_stream(body: bytes, picture: Picture | None, seconds: float, asked: DryRunOptions = AS_USUAL) -> DryRunAnswer:
-    """Plan the objects in `body` (YAML or JSON, any number of documents).
+    """Plan the gangs that the objects in `body` describe (YAML or JSON, any number of documents). Nothing is changed.
 
     :param picture: the live cluster. None: the objects describe their own cluster.
     :param seconds: how long reading and planning together may take.
-    :raises InputError: the text or the shape of an object is wrong. A wrong request raises nothing: its outcome is
-        Invalid.
+    :raises InputError: the text or the form of an object is wrong. A gang whose request contradicts itself raises
+        nothing; its outcome is Invalid.
     :raises UnknownNodeError: `asked.what_if` names a node that does not exist.
     :raises TooLongError: the objects were not read in this time.
     """

@@ -8,8 +8,8 @@
 
 
 class BadReview(Exception):  # noqa: N818 -- the families are named in the docs, without the suffix
-    """The request is no valid AdmissionReview v1."""
+    """The request is no valid AdmissionReview v1. It is answered with HTTP 400."""
 
 
 class Unavailable(Exception):  # noqa: N818 -- as above
-    """The webhook cannot answer now. The text is the reason, and reaches the user."""
+    """The webhook cannot answer now: HTTP 500, so the API server applies its failurePolicy. Users see the text."""

@@ -1,4 +1,4 @@
-"""Incremental reading of the cluster: keeps the gangs of the last read, and reads only gangs again that may differ."""
+"""Observes the cluster repeatedly for the live page, and reads only gangs again that may have changed."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,10 @@ from kube.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """The cluster at one instant. A part that has not changed since the last observation is the same Python object."""
+    """The cluster at one instant: its objects, gangs, topologies and snapshot. `version`: of the watch caches.
+
+    A part that has not changed since the last observation is the same Python object.
+    """
 
     version: int
     sources: Sources
@@ -26,10 +29,10 @@ class Observation:
 
 
 class Follower(Protocol):
-    """Observes the cluster repeatedly. Not safe to share between threads."""
+    """Observes the cluster repeatedly, for one thread."""
 
     def look(self) -> Observation | None:
-        """The current observation. None if nothing has changed since the last call."""
+        """Return the cluster as it is now; None if nothing has changed since the last call."""
 
 
 class CacheFollower:
@@ -42,7 +45,10 @@ class CacheFollower:
         self._version = -1
 
     def look(self) -> Observation | None:
-        """The current observation. None if nothing has changed. The cost is proportional to the changes since then."""
+        """The current observation. None if nothing has changed since the last call.
+
+        The cost is proportional to the number of changes since then.
+        """
         cache = self._cache
         with cache.still():
             if cache.version() == self._version:
@@ -61,6 +67,6 @@ class CacheFollower:
 
 @contextlib.contextmanager
 def following(cache: ClusterCache) -> Iterator[Follower]:
-    """Yield a follower of these caches. The caches record their changes until the context ends."""
+    """Yield a follower of these caches. The caches record their changes for it until the `with` block ends."""
     with cache.journal() as journal:
         yield CacheFollower(cache, journal)

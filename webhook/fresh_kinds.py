@@ -17,11 +17,11 @@ from timing.clock import SYSTEM_CLOCK, Clock
 LOG = logging.getLogger(__name__)
 
 EVERY = 1.0
-"""Seconds between two lists."""
+"""The least seconds between two list requests."""
 SECONDS = 1.0
-"""The timeout of one list."""
+"""The timeout of one list request."""
 WAITING = 4
-"""The most reviews that wait for a list. Other reviews are answered from memory."""
+"""The most reviews that wait for a list request. Other reviews are answered without it."""
 
 
 class FreshKinds:
@@ -37,9 +37,9 @@ class FreshKinds:
         self._found: tuple[Manifest, ...] = ()
 
     def describing(self, group: str, kind: str) -> Manifest | None:
-        """The WorkloadKind that describes this kind, from a list that is newer than the call if it is not known yet.
+        """Return the WorkloadKind that describes this kind. Unless the last list has it, wait for a new list.
 
-        None if there is no such WorkloadKind, the list cannot be read, or `WAITING` requests wait already.
+        None if there is no such WorkloadKind, the list cannot be read, or `WAITING` reviews wait already.
         """
         came = self._clock.monotonic()
         if came - self._listed < EVERY and (known := self._naming(group, kind)) is not None:

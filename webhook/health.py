@@ -1,4 +1,4 @@
-"""The plain HTTP port: `/healthz` (the process lives) and `/readyz` (it can do its work), and nothing else.
+"""The plain HTTP port for probes: `/healthz` (the process is alive) and `/readyz` (it can do its work).
 
 Probes have their own port, so that they never compete for the threads of the TLS port. Readiness still sends a request
 to the TLS port, so that it reports the state of that port too.
@@ -18,10 +18,11 @@ Check = Callable[[], str]
 """A readiness check. It returns "" if it passes, else the reason why not."""
 
 SELF_CALL_SECONDS = 2.0
+"""The time limit of a request to the webhook's own TLS port."""
 
 
 def health_server(host: str, port: int, checks: Mapping[str, Check]) -> BackgroundPort:
-    """A server of `/healthz` and `/readyz`. The checks, by name, decide on readiness.
+    """Return a server of `/healthz` and `/readyz`. The process is ready if all of the named checks pass.
 
     :raises OSError: the server cannot listen on the port.
     """
@@ -34,11 +35,11 @@ def health_server(host: str, port: int, checks: Mapping[str, Check]) -> Backgrou
 
 
 class TLSSelfCall:
-    """The check that the webhook's own TLS port answers with the right certificate.
+    """A readiness check: the webhook's own TLS port answers, and presents the right certificate.
 
     :param address: host and port of the TLS port.
-    :param expected: returns the certificate (DER) that the port must present. None while there is none.
-    :param keep: the seconds for which a good answer is cached.
+    :param expected: returns the certificate (DER) that the port must present; None if no certificate is loaded yet.
+    :param keep: the seconds for which a passed check is not repeated.
     """
 
     def __init__(

@@ -22,9 +22,9 @@ _OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 
 
 class Metrics:
-    """The webhook's metrics.
+    """The Prometheus metrics of the webhook.
 
-    `outcome` is one of admitted, patched, refused, bad-review, unavailable, forbidden, failed.
+    The label `outcome` of admissions is one of admitted, patched, refused, bad-review, unavailable, forbidden, failed.
     """
 
     def __init__(self) -> None:
@@ -49,19 +49,23 @@ class Metrics:
         )
 
     def answered(self, path: str, resource: str, operation: str, outcome: str, seconds: float) -> None:
-        """Count an answered admission request. `resource` and `operation` come from the caller and are not trusted."""
+        """Count an answered admission request.
+
+        :param resource: from the request, as `operation`. An unknown value of either is counted as `OTHER`.
+        :param seconds: the time from the request to the answer.
+        """
         known = resource if resource in _RESOURCES else OTHER, operation if operation in _OPERATIONS else OTHER
         self.admissions.labels(path, *known, outcome).inc()
         self.admission_seconds.labels(path).observe(seconds)
 
     def watch(self, watched: Watched) -> None:
-        """Add the freshness of these watch caches to the metrics."""
+        """Also report how fresh these watch caches are (`cluster.caches.freshness`)."""
         self.registry.register(Freshness(watched))
 
     def certificate_changed(self, not_after: datetime) -> None:
-        """Set the metric of the served certificate's end of validity."""
+        """Report the end of validity of the certificate that is served now."""
         self._not_after.set(not_after.timestamp())
 
     def text(self) -> bytes:
-        """All metrics in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)

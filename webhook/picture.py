@@ -19,9 +19,10 @@ from webhook.rereading import Rereader
 
 
 class Picture(Protocol):
-    """The cluster as the watch caches hold it now.
+    """The cluster as the webhook's watch caches hold it now. All admission code reads the cluster through it.
 
-    `reread`, `arrived`, `comes` and `describing` may wait a moment. All other methods answer at once.
+    `reread`, `arrived`, `comes` and `describing` may wait a moment, for the API server or for a change of the caches.
+    All other methods answer at once from the caches.
     """
 
     def synced(self) -> bool:
@@ -34,7 +35,9 @@ class Picture(Protocol):
         """All objects: pods, group objects, topologies, workloads and namespaces, as of one instant."""
 
     def sources_of(self, *names: GangKey) -> Sources:
-        """All objects, but only pods of one gang, and only one pod of each kind (`gangs.dialects.concerned`).
+        """All objects, but of the pods only one of each equivalence class of one gang.
+
+        Pods are equivalent if a review cannot tell them apart (`gangs.dialects.concerned.places_of`), so one is enough.
 
         :param names: all names of the gang (`Gang.names`). Without names there are no pods.
         """
@@ -43,49 +46,49 @@ class Picture(Protocol):
         """All objects, but only the pods of one gang. `names`: all names of the gang (`Gang.names`)."""
 
     def alike(self, name: GangKey, pod: Pod) -> int:
-        """The number of the gang's pods that are of the same kind as `pod` (`gangs.dialects.concerned`)."""
+        """The number of the gang's pods in the equivalence class of `pod` (`gangs.dialects.concerned.places_of`)."""
 
     def sources_about(self, *manifests: Manifest) -> Sources:
         """All objects, but only the pods that a review of these manifests needs, and one pod of each dialect."""
 
     def reread(self, sources: Sources, inputs: Iterable[ReadInput]) -> Sources:
-        """The sources with the current version of the objects in `inputs`, read from the API server."""
+        """Return the sources with the current versions of the objects in `inputs`, read from the API server."""
 
     def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
-        """The sources with those awaited objects that exist by now, read from the API server.
+        """Return the sources with those awaited objects that exist by now, read from the API server.
 
-        :param awaited: texts of `gangs.model.Gang.waiting_for`.
+        :param awaited: texts of `gangs.model.Gang.waiting_for`, which name objects that a gang waits for.
         """
 
     def comes(self, awaited: Iterable[str]) -> bool:
-        """Whether an awaited object reaches the caches within a moment. Sends no request.
+        """Wait a moment for an awaited object. Return whether one has reached the caches. Sends no request.
 
-        :param awaited: texts of `gangs.model.Gang.waiting_for`.
+        :param awaited: texts of `gangs.model.Gang.waiting_for`, which name objects that a gang waits for.
         """
 
     def describing(self, group: str, kind: str) -> Manifest | None:
-        """The WorkloadKind of a kind that is not in the caches, read from the API server at most once a second.
+        """Return the WorkloadKind that describes this kind, from the API server; None if there is none.
 
-        None if there is none by now.
+        Used if the caches do not have it yet. The API server is asked at most once a second.
         """
 
     def node(self, name: str) -> Node | None:
         """The node of this name. None if there is none."""
 
     def snapshot(self) -> Snapshot:
-        """The snapshot of nodes, their free capacity, and the pods that hold it."""
+        """The snapshot of nodes, their free capacity, and the pods that use it. The object stays until it changes."""
 
     def age(self) -> float:
         """Seconds since the caches last heard from the API server."""
 
     def following(self) -> AbstractContextManager[Follower]:
-        """A follower of the caches' changes, for one thread of the caller."""
+        """Return a context manager for a follower of the caches' changes. Use the follower from one thread."""
 
 
 class LivePicture:
-    """A `Picture` over watch caches that group pods by `places_of` (`gangs.dialects.concerned`).
+    """The `Picture` of a live cluster, read from watch caches. Safe to share between threads.
 
-    Safe to share between threads.
+    The caches must group pods by `gangs.dialects.concerned.places_of`.
     """
 
     def __init__(
@@ -96,7 +99,7 @@ class LivePicture:
         *,
         placeholders: bool = True,
     ) -> None:
-        """Make a view over `cache`.
+        """Read from these watch caches.
 
         :param rereader: reads objects from the API server. None: only the caches are read.
         :param fresh_kinds: reads WorkloadKinds from the API server. None: only the caches are read.
@@ -117,12 +120,12 @@ class LivePicture:
         return self._cache.listed(plural)
 
     def sources(self) -> Sources:
-        """All objects, as of one instant."""
+        """All objects of the caches, as of one instant."""
         with self._cache.still():
             return self._with(self._cache.pods())
 
     def sources_of(self, *names: GangKey) -> Sources:
-        """All objects, but only one pod of each kind of one gang."""
+        """All objects, but of the pods only one of each equivalence class of one gang."""
         return self._with([pod for name in names for pod in self._cache.each_kind_of(name)])
 
     def all_of(self, *names: GangKey) -> Sources:
@@ -130,7 +133,7 @@ class LivePicture:
         return self._with([pod for name in names for pod in self._cache.pods_of(name)])
 
     def alike(self, name: GangKey, pod: Pod) -> int:
-        """The number of the gang's pods that are of the same kind as `pod`."""
+        """The number of the gang's pods in the equivalence class of `pod`."""
         return self._cache.alike(name, pod.key)
 
     def sources_about(self, *manifests: Manifest) -> Sources:
@@ -144,19 +147,19 @@ class LivePicture:
         return replace(sources, pods=[pods[key] for key in sorted(pods)])
 
     def reread(self, sources: Sources, inputs: Iterable[ReadInput]) -> Sources:
-        """The sources with the current version of the objects in `inputs`."""
+        """Return the sources with the current versions of the objects in `inputs`, read from the API server."""
         return sources if self._rereader is None else self._rereader.reread(sources, inputs)
 
     def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
-        """The sources with those awaited objects that exist by now."""
+        """Return the sources with those awaited objects that exist by now, read from the API server."""
         return sources if self._rereader is None else self._rereader.arrived(sources, awaited)
 
     def comes(self, awaited: Iterable[str]) -> bool:
-        """Whether an awaited object reaches the caches within a moment."""
+        """Wait a moment for an awaited object. Return whether one has reached the caches."""
         return self._patience.comes(awaited, self._cache.objects)
 
     def describing(self, group: str, kind: str) -> Manifest | None:
-        """The WorkloadKind of a kind, read from the API server. None if there is none by now."""
+        """Return the WorkloadKind that describes this kind, from the API server; None if there is none."""
         return None if self._fresh_kinds is None else self._fresh_kinds.describing(group, kind)
 
     def node(self, name: str) -> Node | None:
@@ -164,7 +167,7 @@ class LivePicture:
         return self._cache.node(name)
 
     def snapshot(self) -> Snapshot:
-        """The snapshot of the caches."""
+        """The snapshot of nodes, their free capacity, and the pods that use it."""
         return self._cache.snapshot()
 
     def age(self) -> float:
@@ -172,7 +175,7 @@ class LivePicture:
         return self._cache.age()
 
     def following(self) -> AbstractContextManager[Follower]:
-        """A follower of the caches' changes."""
+        """Return a context manager for a follower of the caches' changes. Use the follower from one thread."""
         return following(self._cache)
 
     def _with(self, pods: Sequence[Pod]) -> Sources:

@@ -38,7 +38,10 @@ _KINDS: Mapping[tuple[str, str], ResourceKind] = {(each.group, each.kind): each 
 
 
 class Rereader:
-    """Reads objects again. Safe to share between threads."""
+    """Reads objects from the API server that may be newer than the caches. Safe to share between threads.
+
+    If `AT_ONCE` reviews read already, a call returns the given sources unchanged.
+    """
 
     def __init__(self, transport: Transport, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
@@ -46,7 +49,12 @@ class Rereader:
         self._turns = threading.BoundedSemaphore(AT_ONCE)
 
     def reread(self, sources: Sources, inputs: Iterable[ReadInput]) -> Sources:
-        """The sources with the current version of the objects in `inputs`. Unread objects stay as they are."""
+        """Return the sources with the current versions of the objects that a review has read.
+
+        Objects that cannot be read in time stay as they are.
+
+        :param inputs: the look-ups of the review (`ReadSet`).
+        """
         if not self._turns.acquire(blocking=False):
             return sources
         try:
@@ -56,9 +64,9 @@ class Rereader:
         return sources.changed(changes)
 
     def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
-        """The sources with those awaited objects that exist by now.
+        """Return the sources with those objects added that a gang waits for and that exist by now.
 
-        :param awaited: texts of `gangs.model.Gang.waiting_for`.
+        :param awaited: texts of `gangs.model.Gang.waiting_for`, such as `PodGroup team-a/train`.
         """
         if not self._turns.acquire(blocking=False):
             return sources
@@ -70,21 +78,21 @@ class Rereader:
 
     def _find(self, awaited: Iterable[str], over: float) -> dict[ObjectKey, Mapping[str, Any] | None]:
         found: dict[ObjectKey, Mapping[str, Any] | None] = {}
-        for thing in [each for text in awaited for each in objects_in(text)][:MOST]:
+        for awaited_object in [each for text in awaited for each in objects_in(text)][:MOST]:
             left = over - self._clock.monotonic()
             if left <= 0:
                 break
             try:
-                found.update((key_of(each), each) for each in self._those(thing, left))
+                found.update((key_of(each), each) for each in self._read_awaited(awaited_object, left))
             except UnreadError as error:
-                LOG.info("%s is not looked for: %s", "/".join(thing.key), error)
+                LOG.info("%s is not looked for: %s", "/".join(awaited_object.key), error)
         return found
 
-    def _those(self, thing: AwaitedObject, seconds: float) -> tuple[Mapping[str, Any], ...]:
-        """The awaited object, or none. If `thing` has no name, all objects of its kind."""
-        kind = thing.kind
-        if thing.name:
-            one = self._one(kind, thing.namespace, thing.name, seconds)
+    def _read_awaited(self, awaited: AwaitedObject, seconds: float) -> tuple[Mapping[str, Any], ...]:
+        """Read the awaited object; empty if it does not exist. Without a name, read all objects of its kind."""
+        kind = awaited.kind
+        if awaited.name:
+            one = self._one(kind, awaited.namespace, awaited.name, seconds)
             return () if one is None else (one,)
         path = f"/apis/{kind.group}/{kind.versions[0]}/{kind.plural}"
         return read_list(self._transport, path, kind.kind, seconds=seconds, most=MOST)
@@ -109,7 +117,10 @@ class Rereader:
 
 
 def _places(sources: Sources, inputs: Iterable[ReadInput]) -> Iterator[tuple[ResourceKind, str, str]]:
-    """The objects to be read, at most `MOST`. Objects that the review read by key come first."""
+    """Yield the kind, namespace and name of each object to read again, at most `MOST`.
+
+    Objects that the review has read by key come first, then the results of its lists and searches.
+    """
     keys: dict[ObjectKey, None] = {}
     for read_input in sorted(inputs, key=lambda each: (each[0] != OBJECT, str(each))):
         keys.update(dict.fromkeys(_keys(sources, read_input)))
@@ -119,7 +130,10 @@ def _places(sources: Sources, inputs: Iterable[ReadInput]) -> Iterator[tuple[Res
 
 
 def _keys(sources: Sources, read_input: ReadInput) -> Iterator[ObjectKey]:
-    """Return the keys of the objects that a look-up has found. For a look-up of one object, this is its key."""
+    """Yield the keys of the objects that one look-up of a review has found.
+
+    The look-up of a single object yields its key even if the object does not exist.
+    """
     kind, *about = read_input
     if kind == OBJECT:
         yield cast("ObjectKey", about[0])

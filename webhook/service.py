@@ -1,4 +1,4 @@
-"""The parts of one worker process of the webhook: caches, application, metrics."""
+"""Assembles the webhook in its worker process: watch caches, HTTP application and metrics."""
 
 import gc
 import threading
@@ -23,10 +23,13 @@ from webhook.picture import LivePicture
 from webhook.rereading import Rereader
 
 SYNC_SECONDS = 600.0
+"""The most seconds to wait for complete caches before their objects are frozen for the garbage collector."""
 
 
 class WebhookService:
-    """The webhook of one cluster. Its caches start to fill at once. The check `caches` passes when they are complete.
+    """The webhook in one process: watch caches, HTTP application and metrics.
+
+    The caches start to fill at once. The readiness check `caches` passes when they are complete.
 
     :param placeholders: whether the controller reserves capacity for expected pods.
     :param longest_forecast: the most seconds that an admission waits for a forecast.
@@ -60,11 +63,11 @@ class WebhookService:
         )
 
     def checks(self) -> dict[str, Check]:
-        """The readiness checks by name. The process is ready when all pass."""
+        """Return the readiness checks by name. The process is ready if all of them pass."""
         return {"caches": self._caches}
 
     def certificate_changed(self, not_after: datetime) -> None:
-        """Set the metric of the served certificate's end of validity."""
+        """Report the end of validity of the certificate that is served now, as a metric."""
         self._metrics.certificate_changed(not_after)
 
     def close(self) -> None:
@@ -75,7 +78,7 @@ class WebhookService:
         shared_workers().close()
 
     def _settle(self) -> None:
-        """Freeze the listed objects for the garbage collector, because they live as long as the process."""
+        """When the caches are complete, exclude their objects from garbage collection, which scans them in vain."""
         if self._cache.wait_synced(SYNC_SECONDS):
             self._cache.snapshot()
             gc.freeze()

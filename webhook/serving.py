@@ -1,7 +1,8 @@
-"""The webhook under gunicorn: one worker process with an event loop, because one process holds one watch cache.
+"""Runs the webhook under gunicorn, in one worker process with an event loop.
 
-Replicas scale it, not processes. Whatever has threads (caches, the health port, the certificate watch) is made in
-the worker, after the fork. Docs of the settings: https://gunicorn.org/reference/settings/
+There is one process because each would hold a watch cache of its own; the webhook is scaled by replicas. Everything
+that starts threads (caches, the health port, the certificate watch) is created in the worker process, after the fork.
+Docs of the settings: https://gunicorn.org/reference/settings/
 """
 
 import faulthandler
@@ -31,14 +32,15 @@ from webhook.live_view.changes import CHANGES
 log = logging.getLogger(__name__)
 
 ADMISSION, GUARDED, VIEWERS = "admission", "guarded", "viewers"
-"""The pools of threads.
+"""The names of the pools of threads, so that slow requests do not delay admission.
 
 `ADMISSION` answers API servers. `GUARDED` answers requests with a token, whose review may take long. `VIEWERS` answers
-requests that wait for changes.
+the live page's requests for changes, which wait until something changes.
 """
 GUARDED_THREADS, GUARDED_WAITING = 6, 40
+"""The threads of the pool `GUARDED`, and the most requests that wait for one of them."""
 MOST_VIEWERS, MOST_OF_ONE_VIEWER = 40, 8
-"""The most pages that wait for changes at a time, in total and of one token. Their threads only wait."""
+"""The most live pages that wait for changes at a time: in total, and with the same token. Their threads only wait."""
 
 WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 -- this table is not a binding
 """The loopback address at which a server with this wildcard address can be reached."""
@@ -48,11 +50,13 @@ WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 -- this table is
 class Settings:
     """The settings of the server. All times are in seconds.
 
-    `keepalive` is `keep_seconds` of the limits. After SIGTERM the server reports not ready, and closes each connection
-    after its answer, but accepts requests for `notice`. Then it stops listening, and requests in flight have `drain`
-    to end. `most_waiting` is the most requests that wait for one of the `threads`; further requests are refused.
-    `connections` is the most open connections. `client_authority` is a file with the certificates that verify client
-    certificates. None: the server requests no client certificates.
+    `certificates`: the folder with `tls.crt` and `tls.key`. `certificate_poll`: how often it is checked for changes.
+    `threads`: the threads that answer admission requests. `most_waiting`: the most requests that wait for one of them;
+    further requests are refused. `connections`: the most open connections. `keepalive`: how long an idle connection
+    stays open. After SIGTERM the server reports not ready and closes each connection after its answer, but accepts
+    requests for `notice`. Then it stops listening, and requests in flight have `drain` to end.
+    `client_authority`: a file with the CA certificates that verify client certificates. None: the server requests no
+    client certificates.
     """
 
     certificates: Path
@@ -70,7 +74,7 @@ class Settings:
 
 
 def pools(threads: int, most_waiting: int) -> dict[str, Pool]:
-    """The pools by name. `threads` and `most_waiting` are the sizes of the admission pool."""
+    """Return the pools of threads by name. `threads` and `most_waiting` are the sizes of the pool `ADMISSION`."""
     return {
         ADMISSION: Pool(threads, most_waiting),
         GUARDED: Pool(GUARDED_THREADS, GUARDED_WAITING),
@@ -79,7 +83,7 @@ def pools(threads: int, most_waiting: int) -> dict[str, Pool]:
 
 
 def pool_of(path: str) -> str:
-    """The pool of threads that answers a path."""
+    """Return the name of the pool of threads that answers requests to this path."""
     if path.startswith(("/mutate", "/validate")):
         return ADMISSION
     return VIEWERS if path == CHANGES else GUARDED
@@ -91,10 +95,10 @@ class Service(Protocol):
     app: Flask
 
     def checks(self) -> dict[str, Check]:
-        """The readiness checks by name, besides TLS."""
+        """The readiness checks of the application by name. The server adds checks of TLS and of its shutdown."""
 
     def certificate_changed(self, not_after: datetime) -> None:
-        """Take notice of a new certificate. `not_after` is the end of its validity."""
+        """Called when the server begins to serve another certificate. `not_after`: the end of its validity."""
 
     def close(self) -> None:
         """Release all resources. Called when the worker ends."""
@@ -113,7 +117,7 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
         super().__init__()
 
     def load_config(self) -> None:
-        """Pass the settings to gunicorn."""
+        """Pass the settings to gunicorn. gunicorn calls this at the start."""
         settings = self.settings
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         for name, value in {
@@ -141,7 +145,7 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
         return self
 
     async def serve(self, sockets: list[socket.socket]) -> None:
-        """Serve the one socket, in the worker's loop."""
+        """Serve HTTPS on the listening socket, in the worker's event loop. `sockets` has exactly one."""
         service = self.service
         if service is None:
             raise RuntimeError("gunicorn started a worker without loading the application")
@@ -172,7 +176,7 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
             sys.exit(f"Error: {error}")
 
     def _begin(self, _worker: LoopWorker) -> None:
-        """In the worker, before it accepts: certificates, then the health port."""
+        """Load the certificates, then start the health port. gunicorn calls this in the worker before it serves."""
         service = self.service
         if service is None:
             raise RuntimeError("gunicorn started a worker without loading the application")
@@ -191,7 +195,7 @@ class WebhookServer(BaseApplication):  # type: ignore[misc]  # gunicorn has no t
         health = self._health_server(checks)
         health.start()
         self._ends.append(health.stop)
-        sys.setswitchinterval(0.001)  # a thread that computes gives way to one that answers five times sooner
+        sys.setswitchinterval(0.001)  # Python's default is 0.005 s: a computing thread yields sooner
 
     def _health_server(self, checks: dict[str, Check]) -> BackgroundPort:
         host, port = self.settings.host, self.settings.health_port

@@ -1,5 +1,5 @@
-"""How long pods take from their creation to their nodes on a real control plane: with Phalanx, and without a gang.
+"""Measures how long pods take from their creation to their nodes on a real control plane, with Phalanx and without.
 
-Start with `__main__`. `load` has the nodes and the pods. `modes` measures one lot of pods. `machine_usage` measures
-what the servers use meanwhile. `report` puts the rounds together.
+Start with `__main__`. `load` has the nodes and the pods. `modes` measures one lot: pods of one mode that are created
+together. `machine_usage` measures the CPU and memory of the servers meanwhile. `report` combines the rounds.
 """

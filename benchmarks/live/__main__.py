@@ -1,4 +1,6 @@
-"""`python -m benchmarks.live`: stock, Phalanx, the scheduler's own gangs and Kueue on one control plane, in turns."""
+"""`python -m benchmarks.live`: compare stock, Phalanx, the scheduler's own gangs and Kueue on one control plane, in
+turns.
+"""
 
 import os
 import time
@@ -29,7 +31,7 @@ Idle = dict[str, tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a run: `rounds` lots of each size and mode."""
+    """The plan of a run: for each size and mode, `rounds` lots (a lot: pods that are created together and measured)."""
 
     nodes: int
     sizes: tuple[int, ...]
@@ -46,18 +48,27 @@ def _modes(context: click.Context, parameter: click.Parameter, value: str) -> tu
 
 @click.command()
 @click.option("--nodes", type=click.IntRange(load.PER_RACK), default=5000, show_default=True)
-@click.option("--sizes", default="512,64,8", show_default=True, help="Pods of a lot, by comma.")
-@click.option("--rounds", type=click.IntRange(1), default=3, show_default=True, help="Lots of each size and mode.")
+@click.option("--sizes", default="512,64,8", show_default=True, help="Numbers of pods in a lot, separated by commas.")
 @click.option(
-    "--modes", "names", default=",".join(modes.MODES), show_default=True, callback=_modes, help="In turns; by comma."
+    "--rounds", type=click.IntRange(1), default=3, show_default=True, help="Number of lots of each size and mode."
 )
-@click.option("--scheduler-qps", type=click.IntRange(1), help="Requests a second of the scheduler; else its own 50.")
+@click.option(
+    "--modes",
+    "names",
+    default=",".join(modes.MODES),
+    show_default=True,
+    callback=_modes,
+    help="Measured in turns; separated by commas.",
+)
+@click.option(
+    "--scheduler-qps", type=click.IntRange(1), help="The scheduler's limit of requests per second; default: 50."
+)
 @click.option(
     "--write",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Where the page goes, and beside it its figures (.json). If they are there already they are compared first.",
+    help="File for the page; its figures are written beside it (.json). Existing figures are compared first.",
 )
-@click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="Where the picture goes (.svg).")
+@click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="File for the picture (.svg).")
 def main(
     *,
     nodes: int,
@@ -70,8 +81,8 @@ def main(
 ) -> None:
     """Measure how long pods take from their creation to their nodes.
 
-    Exits with 1 where Phalanx takes longer, compared with stock, than it did when the figures were last written; the
-    files are then left as they are.
+    Exits with status 1 if Phalanx takes longer, compared with stock, than when the figures were last written. The
+    files then stay unchanged.
     """
     plan = Plan(nodes, tuple(map(int, sizes.split(","))), rounds, names)
     about = (
@@ -90,7 +101,7 @@ def main(
 
 
 def _measured(plan: Plan, more: dict[str, Sequence[str]]) -> tuple[list[modes.Lot], Idle, list[evictions.Evicted]]:
-    """Measure all lots, the idle servers, and the pods that a gang evicts."""
+    """Measure all lots, then the idle servers, and the pods that a gang evicts."""
     if modes.JOB_KUEUE in plan.modes:
         operators.program(kueue.NAME)
     lots, idle = list[modes.Lot](), Idle()
@@ -118,8 +129,9 @@ def _measured(plan: Plan, more: dict[str, Sequence[str]]) -> tuple[list[modes.Lo
 
 
 def _lots(plane: ControlPlane, plan: Plan, possible: Sequence[str], where: modes.Where) -> Iterator[modes.Lot]:
-    """Yield the lots of every mode in turns; each round starts with the next mode. Sizes that do not fit
-    are left out.
+    """Yield the measured lots of every mode, the modes in turns; each round starts with the next mode.
+
+    `possible`: modes that can be measured now. Sizes that do not fit on the free nodes are left out.
     """
     crowded = where.scene == crowding.CROWDED
     wanted = [mode for mode in plan.modes if mode in possible and not (crowded and mode == _NOT_CROWDED)]
@@ -135,7 +147,7 @@ def _lots(plane: ControlPlane, plan: Plan, possible: Sequence[str], where: modes
 
 
 def _flags(scheduler_qps: int | None) -> dict[str, Sequence[str]]:
-    """Return the flags of the components, beside those that they have in tests."""
+    """Return further flags of the components. `scheduler_qps`: the scheduler's limit; None: its default."""
     limits = [f"--kube-api-qps={scheduler_qps}", f"--kube-api-burst={scheduler_qps}"] if scheduler_qps else []
     return {**LONG_LEASES, "kube-scheduler": limits}
 
@@ -161,7 +173,7 @@ def _install(plane: ControlPlane) -> dict[str, int]:
 
 
 def _idle(servers: dict[str, int]) -> Idle:
-    """Return, by server, the percentage of a core that it uses when idle, and its megabytes then."""
+    """Return, by server, the percentage of a core that the idle server uses, and its memory in MB."""
     time.sleep(SETTLE_SECONDS)
     before = machine_usage.usage_of(servers)
     time.sleep(IDLE_SECONDS)

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.live.admission`: the cost of admission for pods of gangs, and for objects that plan.
+"""`python -m benchmarks.live.admission`: measure what admission costs for pods of gangs and for planned objects.
 
 Pods arrive at an even pace, regardless of earlier admissions. No pod is scheduled: of the control plane only etcd, API
 server and controller-manager run, so that the machine has a processor to spare.
@@ -45,7 +45,7 @@ _OF_A_GANG = 512
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A lot to be measured."""
+    """The conditions of one lot of pods: who admits them (`way`), whether they are stored (`what`), and their pace."""
 
     way: str
     what: str
@@ -54,7 +54,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """The measurement of a lot. `seconds`: of each pod, from its due time to the response.
+    """The measurement of one lot of pods. `seconds`: for each pod, from the time when it was due to the response.
 
     `cpu`: by program, seconds of processor time for all pods.
     """
@@ -66,7 +66,7 @@ class Lot:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """An object that was tried several times, one after the other.
+    """The measurement of an object that was created in a dry run several times, one after the other.
 
     `seconds`: the spread of the times. `cpu`: the webhook's seconds of CPU for one try.
     """
@@ -78,7 +78,9 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a run. `paces`: pods per second; `count`: the pods of a lot, for each pace, way and round."""
+    """The plan of a run. `paces`: pods per second; `count`: the pods of a lot, for each pace, way of admission and
+    round.
+    """
 
     nodes: int
     pods: int
@@ -89,13 +91,21 @@ class Plan:
 
 @click.command()
 @click.option("--nodes", type=click.IntRange(1), default=1000, show_default=True)
-@click.option("--pods", type=click.IntRange(0), default=20_000, show_default=True, help="Half run, half wait in gangs.")
-@click.option("--per-second", "paces", default="100,200", show_default=True, help="Pods that come a second, by comma.")
-@click.option("--count", type=click.IntRange(1), default=1000, show_default=True, help="Pods of a lot.")
+@click.option(
+    "--pods",
+    type=click.IntRange(0),
+    default=20_000,
+    show_default=True,
+    help="Existing pods: half run, half wait in gangs.",
+)
+@click.option(
+    "--per-second", "paces", default="100,200", show_default=True, help="Pods created per second, separated by commas."
+)
+@click.option("--count", type=click.IntRange(1), default=1000, show_default=True, help="Number of pods in a lot.")
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True)
-@click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="Where the page goes.")
+@click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="File for the page.")
 def main(*, paces: str, write: Path | None, **asked: int) -> None:
-    """Measure what admission adds to the creation of a gang's pod, and what objects that plan cost."""
+    """Measure the time that admission adds to the creation of a gang's pod, and the cost of forecasts at admission."""
     plan = Plan(paces=tuple(map(int, paces.split(","))), **asked)
     about = f"{machine_usage.machine()}, load before the run {os.getloadavg()[0]:.1f}."
     text = page(plan, *measured(plan), about)
@@ -105,7 +115,9 @@ def main(*, paces: str, write: Path | None, **asked: int) -> None:
 
 
 def measured(plan: Plan) -> tuple[list[Lot], list[Tried]]:
-    """Measure all lots, with ways in turns, and all objects."""
+    """Measure all lots of pods, with the ways of admission in turns, and then the objects that are planned at
+    admission.
+    """
     components = ("etcd", "kube-apiserver", "kube-controller-manager")
     with ControlPlane(Options(components=components, more=LONG_LEASES)) as plane:
         deployment = Deployment(plane)
@@ -128,7 +140,7 @@ def measured(plan: Plan) -> tuple[list[Lot], list[Tried]]:
 
 
 def ask(plane: ControlPlane, deployment: Deployment, way: str) -> None:
-    """Make the API server ask only the given way from now on. Returns once the change is in effect."""
+    """Make the API server use only the given way of admission from now on. Returns when the change is in effect."""
     others = [*webhook_configurations(deployment.webhook_url(), b""), *admission_policies()]
     listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": others})
     plane.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=listed)
@@ -141,9 +153,9 @@ def ask(plane: ControlPlane, deployment: Deployment, way: str) -> None:
 
 
 def objects() -> Iterator[tuple[str, str, load.Manifest]]:
-    """Yield objects that are planned on admission, or by which others are planned.
+    """Yield the objects to try: they are planned at their admission, or other pods are planned by them.
 
-    Each has a name on the page, the path where it is created, and the object.
+    Each has a name for the page, the path where it is created, and its manifest.
     """
     spec = {"template": {"metadata": {"labels": {"app": "a"}}, "spec": load.pod_spec()}, "replicas": _OF_A_GANG}
     selected = {**spec, "selector": {"matchLabels": {"app": "a"}}, "serviceName": "a"}
@@ -166,11 +178,11 @@ def objects() -> Iterator[tuple[str, str, load.Manifest]]:
 
 
 _ABOUT = (
-    "Pods of gangs of {}, {:,} a lot, in a cluster of {:,} nodes and {:,} other pods, half of them in "
-    "gangs that wait. Asked about each pod: nobody, our webhook, or the policies of `manifests/admission-policy`; in "
-    "turns, medians of {} rounds. `tried` pods come to a gang whose members are there, and are not stored "
-    "(`dryRun=All`), so their CPU is that of admission alone; what a server needs to follow those created is in "
-    "theirs. A pod's time begins when it was to be sent."
+    "Pods of gangs of {}, {:,} a lot, in a cluster of {:,} nodes and {:,} other pods, half of them in waiting "
+    "gangs. Each pod is admitted without Phalanx, by our webhook, or by the policies of "
+    "`manifests/admission-policy`, in turns; medians of {} rounds. `tried` pods join a gang whose members exist, "
+    "and are not stored (`dryRun=All`), so their CPU is that of admission alone. The CPU of `created` pods includes"
+    " what a server needs to follow them. A pod's time begins when the pod is due."
 )
 
 
@@ -210,7 +222,7 @@ def page(plan: Plan, lots: Sequence[Lot], tried: Sequence[Tried], about: str) ->
 
 
 def paced(ask_one: Callable[[int], Any], count: int, per_second: float) -> list[float]:
-    """Send `count` requests at an even pace. Return the seconds of each, from its due time to the response."""
+    """Send `count` requests at an even pace. Return for each the seconds from its due time to the response."""
     begin = time.monotonic() + 0.1
 
     def one(number: int) -> float:
@@ -224,13 +236,13 @@ def paced(ask_one: Callable[[int], Any], count: int, per_second: float) -> list[
 
 
 def _times(lots: Sequence[Lot], asked: Asked) -> tuple[float, float]:
-    """Return median and 99th percentile in milliseconds, each the median of its rounds."""
+    """Return the median and the 99th percentile in milliseconds, each as the median of the rounds."""
     spreads = [spread(each.seconds) for each in lots if each.asked == asked]
     return median(each.p50 for each in spreads) * 1000, median(each.p99 for each in spreads) * 1000
 
 
 def _cpu(lots: Sequence[Lot], asked: Asked, program: str) -> float:
-    """Return the milliseconds of CPU per pod, the median of the rounds."""
+    """Return the program's milliseconds of CPU per pod, as the median of the rounds."""
     return median(each.cpu[program] / len(each.seconds) for each in lots if each.asked == asked) * 1000
 
 
@@ -242,13 +254,13 @@ def _line(lot: Lot) -> str:
 
 
 def _lot(plane: ControlPlane, plan: Plan, asked: Asked, programs: Mapping[str, int]) -> Lot:
-    """Create pods of new gangs, and remove them again.
+    """Create pods of new gangs under these conditions, measure them, and remove them again.
 
     :raises RuntimeError: a response was not as expected.
     """
     names = [f"lot-{number}" for number in range((plan.count - 1) // SIBLINGS + 1)]
     pods = [pod for name in names for pod in load.pods(name, SIBLINGS, member=True)][: plan.count]
-    if asked.what == TRIED:  # one more of a gang that waits, whose members are there
+    if asked.what == TRIED:  # one more pod of a waiting gang whose members exist
         pods = [{**pod, "metadata": {**pod["metadata"], "labels": {GANG: _waiting(0)}}} for pod in pods]
     plane.create(load.GANGS, [load.gang(name, SIBLINGS) for name in names])
     path = load.PODS if asked.what == CREATED else f"{load.PODS}?dryRun=All"
@@ -270,7 +282,7 @@ def _lot(plane: ControlPlane, plan: Plan, asked: Asked, programs: Mapping[str, i
 
 
 def _tried(plane: ControlPlane, name: str, path: str, manifest: load.Manifest, programs: Mapping[str, int]) -> Tried:
-    """Measure the cost of an object in several tries.
+    """Measure the cost of creating an object, over several dry runs.
 
     :raises RuntimeError: the API server refused the object.
     """
@@ -293,13 +305,14 @@ def _gated(plane: ControlPlane) -> bool:
 
 
 def _waiting(number: int) -> str:
-    """Return the name of a waiting gang."""
+    """Return the name of the waiting gang with this number."""
     return f"waits-{number}"
 
 
 def _add_waiting(plane: ControlPlane, count: int) -> None:
-    """Create gangs that stay two pods below their minimum. With one more pod they still wait. At least one gang is
-    created.
+    """Create gangs that stay two pods below their minimum, so that they still wait with one more pod.
+
+    At least one gang is created.
     """
     names = [_waiting(number) for number in range(max(1, count // SIBLINGS))]
     plane.create(load.GANGS, [load.gang(name, SIBLINGS + 2) for name in names])

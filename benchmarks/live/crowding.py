@@ -1,4 +1,4 @@
-"""Nodes that other pods have taken unevenly, and the fewest domains that a gang needs on the free nodes."""
+"""Fills nodes unevenly with other pods, and counts the fewest domains that a gang needs on the free nodes."""
 
 import random
 import time
@@ -24,14 +24,14 @@ _SETTLE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Fewest:
-    """The fewest domains that hold a gang whose pods each need a node. It is a lower bound by counting."""
+    """The fewest domains that hold a gang whose pods each need a whole node: a lower bound by counting."""
 
     blocks: int
     racks: int
 
 
 def taken(nodes: int) -> dict[int, int]:
-    """Return, by node, how many of its GPUs are taken. Equal numbers of nodes give equal results."""
+    """Return, by node, how many of its GPUs other pods take. Equal numbers of nodes give equal results."""
     draw = random.Random(_SEED)  # noqa: S311 - nothing secret
     racks = -(-nodes // load.PER_RACK)
     weights = {rack: draw.uniform(0.1, 1.9) for rack in range(racks)}
@@ -54,8 +54,9 @@ def free_in_racks(nodes: int, without: Mapping[int, int]) -> dict[int, int]:
 
 
 def fewest(free: Mapping[int, int], size: int) -> Fewest | None:
-    """Return the fewest domains that hold so many pods, in one block if the gang requires one; None: they
-    do not fit.
+    """Return the fewest domains of free nodes that hold `size` pods; None if the pods do not fit.
+
+    A gang of up to `load.WITHIN_A_BLOCK` pods must be in one block. `free`: by rack, its free nodes.
     """
     by_block: dict[int, list[int]] = {}
     for rack, count in free.items():
@@ -68,7 +69,7 @@ def fewest(free: Mapping[int, int], size: int) -> Fewest | None:
 
 
 def fill(plane: ControlPlane, nodes: int) -> None:
-    """Fill the nodes with other pods."""
+    """Fill the nodes with other pods, as `taken` says, and wait until these pods run."""
     plane.create("/api/v1/namespaces", [{"metadata": {"name": OTHERS}}])
     account = f"/api/v1/namespaces/{OTHERS}/serviceaccounts/default"
     wait_until(
@@ -81,8 +82,9 @@ def fill(plane: ControlPlane, nodes: int) -> None:
 
 
 def empty(plane: ControlPlane) -> None:
-    """Delete the other pods. An API server ends a request after a minute, so requests are repeated until no pod is
-    left.
+    """Delete the other pods, and wait until they are gone.
+
+    An API server ends a request after a minute, so requests are repeated until no pod is left.
     """
 
     def gone() -> bool:
@@ -98,7 +100,7 @@ def _path() -> str:
 
 
 def _pods(of: Mapping[int, int]) -> Iterator[load.Manifest]:
-    """Yield pods that are bound at their creation."""
+    """Yield pods that are bound to their nodes at their creation. `of`: by node, the GPUs of its pod."""
     for number, gpus in of.items():
         name = load.node(number)["metadata"]["name"]
         spec = {**load.pod_spec(gpus), "nodeName": name}
@@ -106,7 +108,10 @@ def _pods(of: Mapping[int, int]) -> Iterator[load.Manifest]:
 
 
 def _needed(counts: list[int], size: int) -> int:
-    """Return how many of the domains hold all pods, the largest first; 0: all of them together do not."""
+    """Return how many of the domains hold `size` pods, the largest first; 0 if all of them together do not.
+
+    `counts`: the free nodes of each domain.
+    """
     for number, count in enumerate(sorted(counts, reverse=True), start=1):
         size -= count
         if size <= 0:

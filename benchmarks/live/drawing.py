@@ -1,4 +1,4 @@
-"""The rows of a run as a picture (SVG): a bar for each mode, side by side with stock."""
+"""Draws the rows of a run as a picture (SVG): a bar for each mode, beside the bar of the stock scheduler."""
 
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -39,7 +39,7 @@ def drawing(rows: Sequence[LiveRow]) -> str:
 
 
 def _each_once(rows: Sequence[LiveRow]) -> list[LiveRow]:
-    """Return one row per mode. Stock was measured beside each system; its first row is drawn."""
+    """Return one row for each mode. The stock scheduler was measured beside each system; its first row is drawn."""
     return list({row.mode: row for row in reversed(rows)}.values())[::-1]
 
 

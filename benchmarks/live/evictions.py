@@ -1,4 +1,4 @@
-"""How many pods a gang evicts if it must, on nodes whose pods can be counted by hand."""
+"""Measures how many pods a gang evicts if it must, on nodes whose pods can be counted by hand."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -34,9 +34,9 @@ _SETTLE_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """The victims of one gang. `fewest`: a lower bound of the victims that any plan needs.
+    """The victims of one gang. `fewest`: a lower bound on the number of victims of any plan.
 
-    `seconds`: from the gang's creation to all bound; None: it did not start in time.
+    `seconds`: from the gang's creation to all bound; None: the gang did not start in time.
     """
 
     scene: str
@@ -49,7 +49,10 @@ class Evicted:
 
 
 def fewest_victims(running: Sequence[Sequence[int]], size: int = SIZE) -> int:
-    """Return how many pods must go so that a block has capacity for a gang, with one pod per node."""
+    """Return how many pods must be evicted at least, so that one block has a free node for each of `size` pods.
+
+    `running`: the nodes on which other pods run, in groups.
+    """
     taken = {each for group in running for each in group}
     return min(max(0, size - sum(each not in taken for each in block)) for block in (_FIRST, _SECOND))
 
@@ -102,7 +105,7 @@ def _evicted(plane: ControlPlane, mode: str, scene: str, running: Sequence[Seque
 
 
 def _low(node: int, *, queued: bool) -> load.Manifest:
-    """Return a Job of one pod that must run on that node."""
+    """Return a Job of one pod of low priority that must run on that node."""
     job = _with_priority(load.job(f"low-{node}", 1, queued=queued), _LOW)
     hostname = load.node(node)["metadata"]["name"]
     job["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": hostname}

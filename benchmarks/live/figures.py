@@ -1,4 +1,6 @@
-"""The rounds of a run combined: a row for each mode, size and scene, and whether rows have become worse."""
+"""Combines the rounds of a run: a row for each mode, size and scene, and whether rows are worse than in an earlier
+run.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,11 +33,11 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class LiveRow:
-    """The figures of the rounds of one mode. Times are in seconds as in `Lot`.
+    """The figures over the rounds of one mode, size and scene. Times are in seconds as in `Lot`.
 
     `x_stock`: the median time from the first creation divided by that of stock, with the least and the most of the
-    rounds. `x_stock_last`, `x_floor`: ratios of the medians from the last creation. None: not measured in that scene
-    beside the same system, or a Job, whose pods the Job controller creates.
+    rounds. `x_stock_last`, `x_floor`: ratios of the medians from the last creation, to stock and to the floor. None:
+    not measured in that scene beside the same system, or a Job, whose pods the Job controller creates.
     """
 
     scene: str
@@ -56,15 +58,15 @@ class LiveRow:
 
     @property
     def title(self) -> str:
-        """The row in words."""
+        """The row's mode, size, scene and installed system as text."""
         return f"{self.mode}, {self.size} pods, {self.scene}, {self.beside} installed"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row that has become worse by more than the spread of its earlier rounds.
+    """A row that is worse than in the earlier run by more than the spread of its earlier rounds.
 
-    `much`: it exceeds the allowed factor in its ratio to stock and in the seconds that it takes longer.
+    `much`: it exceeds the allowed factor both in its ratio to stock and in the seconds that it takes longer.
     """
 
     text: str
@@ -72,7 +74,7 @@ class Change:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Return the spread of at least one value."""
+    """Return the median, the smallest and the largest of these values. Expects at least one value."""
     return Spread(median(values), min(values), max(values))
 
 
@@ -83,7 +85,7 @@ def rows(lots: Sequence[Lot]) -> list[LiveRow]:
 
 
 def as_json(found: Sequence[LiveRow], about: Mapping[str, Any]) -> str:
-    """Return the rows as JSON, for comparison with a later run."""
+    """Return the rows as JSON, which a later run reads for its comparison. `about`: further fields of the file."""
     return json.dumps({**about, "rows": [asdict(row) for row in found]}, indent=1) + "\n"
 
 
@@ -124,7 +126,7 @@ def _longer_than_stock(row: Mapping[str, Any]) -> float:
 
 
 def _rows(lots: Sequence[Lot]) -> Iterator[LiveRow]:
-    """Yield the rows of one scene and size."""
+    """Yield the rows of one scene, installed system and size, one for each measured mode."""
     for mode in MODES:
         of_mode = [lot for lot in lots if lot.mode == mode]
         if of_mode:
@@ -132,7 +134,11 @@ def _rows(lots: Sequence[Lot]) -> Iterator[LiveRow]:
 
 
 def _of_floor(lots: Sequence[Lot], mode: str) -> list[Lot]:
-    """Return the floor lots for a mode. Jobs have none: the Job controller sets the pace of their pods."""
+    """Return the lots of the floor mode with which a mode is compared.
+
+    The floor is the lower bound for any gang: pods that name their nodes and are released at once. Jobs are not
+    compared with it, because the Job controller sets the pace of their pods.
+    """
     return [lot for lot in lots if lot.mode == FLOOR and STOCK_OF[mode] == STOCK_OF[FLOOR]]
 
 
@@ -160,5 +166,5 @@ def _row(lots: Sequence[Lot], stock: Sequence[Lot], floor: Sequence[Lot]) -> Liv
 
 
 def _ratio(lots: Sequence[Lot], others: Sequence[Lot]) -> float | None:
-    """Return the ratio of the median times from the last creation; None without other lots."""
+    """Return the ratio of the median times from the last creation; None if there are no `others`."""
     return median(lot.since_last for lot in lots) / median(lot.since_last for lot in others) if others else None

@@ -1,4 +1,4 @@
-"""Writes a run's page, figures and picture. They replace those of the run before unless Phalanx became much slower."""
+"""Writes a run's page, figures and picture over the earlier ones, unless Phalanx has become much slower."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ ASIDE = Path("dist", "bench")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The result of a run. `text`: its page; `about`: the machine and the setup."""
+    """The result of a run. `text`: the Markdown of its page; `about`: a sentence about the machine and the setup."""
 
     rows: Sequence[LiveRow]
     text: str
@@ -25,8 +25,8 @@ class Run:
 def keep(run: Run, page: Path, picture: Path | None) -> tuple[list[str], bool]:
     """Write the page, its figures beside it (.json), and the picture.
 
-    Return sentences about the run, and whether no row of Phalanx is much worse than in the earlier figures. If one is,
-    the earlier files stay, and this run goes to `ASIDE`.
+    Returns sentences about the run, and whether no row of Phalanx is much worse than in the earlier figures. If one is
+    much worse, the earlier files stay, and this run is written to `ASIDE`.
     """
     table = page.with_suffix(".json")
     before = json.loads(table.read_text(encoding="utf-8")) if table.exists() else {}

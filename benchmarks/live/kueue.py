@@ -1,4 +1,4 @@
-"""Kueue as a process beside the control plane, without Phalanx: with its own definitions and webhooks for Jobs.
+"""Runs Kueue as a process beside the control plane, without Phalanx, with its own definitions and webhooks for Jobs.
 
 Its release allows 300 requests a second; here it may send more (`_LIMITS`). Only the webhooks for Jobs and for its own
 objects are registered, not the one for every pod. Both changes are in Kueue's favour.
@@ -34,7 +34,7 @@ _ASKED_ABOUT = ("batch", GROUP)
 
 
 def replace_phalanx(plane: ControlPlane) -> None:
-    """Remove Phalanx, so that neither system works on the other's pods."""
+    """Remove Phalanx before Kueue is installed, so that neither system works on the other's pods."""
     for name in ("controller", "webhook"):
         plane.program(name).stop()
     kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
@@ -47,7 +47,7 @@ def replace_phalanx(plane: ControlPlane) -> None:
 def start(plane: ControlPlane) -> int:
     """Start Kueue with one queue for all nodes, and return its process id.
 
-    :raises TimeoutError: it did not serve, or its queue was not active in time.
+    :raises TimeoutError: Kueue did not serve, or its queue was not active in time.
     """
     definitions = list(operators.definitions(NAME))
     plane.apply(definitions)
@@ -98,7 +98,7 @@ def _write_metrics_pair() -> None:
 
 
 def _configuration(health: int, port: int, pair: Path) -> dict[str, Any]:
-    """Return the configuration of Kueue's release, except limits and addresses."""
+    """Return the configuration of Kueue's release, with other limits and addresses."""
     many = {f"Workload.{GROUP}": 10, "Job.batch": 5, "Pod": 5}
     queues = {f"LocalQueue.{GROUP}": 5, f"ClusterQueue.{GROUP}": 5, f"Cohort.{GROUP}": 1, f"ResourceFlavor.{GROUP}": 1}
     return {
@@ -118,7 +118,10 @@ def _configuration(health: int, port: int, pair: Path) -> dict[str, Any]:
 
 
 def _objects() -> list[load.Manifest]:
-    """Return a topology, a flavor of all nodes, and a queue with ample quota. Pods of higher priority evict others."""
+    """Return the objects of the queue: a topology, a flavor of all nodes, and a queue with ample quota.
+
+    In the queue, pods of higher priority evict others.
+    """
     amounts = {"cpu": "1000000", "memory": "10000Ti", "nvidia.com/gpu": "100000"}
     quota = [{"name": name, "nominalQuota": amount} for name, amount in amounts.items()]
     levels = [{"nodeLabel": label} for label in (load.BLOCK, load.RACK, "kubernetes.io/hostname")]

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.live.large_cluster`: the resources of our two servers beside many nodes and running pods.
+"""`python -m benchmarks.live.large_cluster`: measure our two servers in clusters of many nodes and running pods.
 
 etcd, API server, scheduler and controller-manager are real. Nodes and running pods are objects without a kubelet. All
 of them exist before our servers start, so that the servers start into a cluster in use.
@@ -32,10 +32,10 @@ _SHARE = 100
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The figures with so many nodes, running pods and waiting gangs.
+    """The figures of the two servers in a cluster of so many nodes, running pods and waiting gangs.
 
-    By server, `ready`: seconds from its start until it serves. `megabytes`: its memory once it has settled. `idle`: the
-    percentage of a core that it uses when idle. `seconds`: from the last pod of a gang of 8 created to all bound,
+    By server, `ready`: seconds from its start until it serves. `megabytes`: its memory after it has settled. `idle`:
+    the percentage of a core that it uses when idle. `seconds`: from the last pod of a gang of 8 created to all bound,
     median.
     """
 
@@ -50,7 +50,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The measurements in one cluster.
+    """Which measurements are made in one cluster.
 
     First, small gangs are measured beside `gangs` waiting gangs whose rejection is already reported. Then follow a
     stream of `streamed` gangs and one gang of `large` pods. They run beside `beside` waiting gangs in total.
@@ -65,7 +65,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The figures of a cluster of so many nodes. `beside`: the number of gangs that wait beside the streams."""
+    """The figures of one cluster. `beside`: the number of gangs that wait while the streams are measured."""
 
     nodes: int
     sizes: tuple[Size, ...]
@@ -74,17 +74,15 @@ class Found:
 
 
 @click.command()
-@click.option("--nodes", "sizes", default="5000,15000", show_default=True, help="Clusters, by comma.")
+@click.option("--nodes", "sizes", default="5000,15000", show_default=True, help="Clusters, separated by commas.")
 @click.option("--pods-per-node", type=click.IntRange(0), default=7, show_default=True)
-@click.option(
-    "--gangs", type=click.IntRange(0), default=500, show_default=True, help="Gangs that wait for want of room."
-)
-@click.option("--stream", "streamed", type=click.IntRange(0), default=0, help="Gangs that come, run and go.")
+@click.option("--gangs", type=click.IntRange(0), default=500, show_default=True, help="Gangs that wait for capacity.")
+@click.option("--stream", "streamed", type=click.IntRange(0), default=0, help="Gangs that arrive, run and end.")
 @click.option("--large", type=click.IntRange(0), default=0, help="Pods of one large gang.")
 @click.option("--beside", type=click.IntRange(0), default=0, help="Gangs that wait beside the stream.")
-@click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="Where the page goes.")
+@click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="File for the page.")
 def main(*, sizes: str, write: Path | None, **asked: int) -> None:
-    """Measure start, memory, idling and the way of a small gang in large clusters, and how fast many come and go."""
+    """Measure start, memory and idle CPU of our servers in large clusters, and the time that gangs take to be bound."""
     about = f"{machine_usage.machine()}, load before the run {os.getloadavg()[0]:.1f}."
     text = page([_measured(int(nodes), Asked(**asked)) for nodes in sizes.split(",")], about)
     click.echo(text)
@@ -93,13 +91,13 @@ def main(*, sizes: str, write: Path | None, **asked: int) -> None:
 
 
 def page(found: Sequence[Found], about: str) -> str:
-    """Return the page of the whole run in Markdown."""
+    """Return the results of the whole run as a page in Markdown. `about`: a sentence about the machine."""
     lines = [
         "# What the servers need in large clusters",
         "",
         about,
         "`python -m benchmarks.live.large_cluster --write benchmarks/results/large_clusters.md` writes this page.",
-        "`8 pods`: from the last of a gang created to all bound.",
+        "`8 pods`: the time from the creation of a gang's last pod until all its pods are bound.",
         "",
         "| nodes | running pods | waiting gangs | server | start to ready, s | MB | idle, % of a core | 8 pods, s |",
         "| ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: |",
@@ -111,14 +109,15 @@ def page(found: Sequence[Found], about: str) -> str:
             lines.append(f"| {' | '.join(cells)} |")
     for each in found:
         if each.streams:
-            lines += ["", f"## Many that come and go, among {each.nodes:,} nodes beside {each.beside:,} that wait", ""]
+            lines += ["", f"## A stream of gangs on {each.nodes:,} nodes, beside {each.beside:,} waiting gangs", ""]
             lines += [*_ABOUT_STREAMS, "", *stream.table(each.streams)]
     return "\n".join([*lines, ""])
 
 
 _ABOUT_STREAMS = (
-    "`stock`: the same pods, of no gang. By size: from the last pod of a gang created to all bound, p50 and p99, s.",
-    "Tried admissions: a pod of a gang, created with `--dry-run=server` while the others come.",
+    "`stock`: the same pods without a gang. `2 pods` to `2048 pods`: for gangs of that size, the time in s from the",
+    "creation of the last pod until all pods are bound, p50 and p99.",
+    "`tried admissions`: a pod of a gang is created with `--dry-run=server` while the gangs arrive.",
 )
 
 
@@ -153,7 +152,7 @@ def _measured(nodes: int, asked: Asked) -> Found:
 
 
 def _streams(plane: ControlPlane, asked: Asked) -> Iterator[stream.Passed]:
-    """Yield the streams, each first as pods without a gang, then as gangs of Phalanx."""
+    """Yield the measured streams, each first as pods without a gang, then as gangs of Phalanx."""
     coming = {"": stream.arrivals(asked.streamed), "large ": [stream.Arrival(asked.large, 1.0)] if asked.large else []}
     for name, arrivals in coming.items():
         for mode in ("stock", "phalanx") if arrivals else ():
@@ -167,7 +166,7 @@ def _controller(deployment: Deployment) -> Any:
 
 
 def fill(plane: ControlPlane, nodes: int, pods_per_node: int) -> None:
-    """Create nodes whose status is already ready, and pods that run on them."""
+    """Create nodes whose status is ready at once, and pods that run on them."""
     condition = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
     made = map(load.node, range(nodes))
     plane.create("/api/v1/nodes", [{**n, "status": {**n["status"], "conditions": [condition]}} for n in made])
@@ -179,7 +178,7 @@ def fill(plane: ControlPlane, nodes: int, pods_per_node: int) -> None:
 
 
 def _running(nodes: int, pods_per_node: int) -> Iterator[load.Manifest]:
-    """Yield pods of one CPU that are bound at their creation."""
+    """Yield the running pods: each requests one CPU and is bound at its creation."""
     resources = {"requests": {"cpu": "1", "memory": "1Gi"}}
     for number in range(nodes):
         name = load.node(number)["metadata"]["name"]
@@ -193,7 +192,7 @@ def _running(nodes: int, pods_per_node: int) -> Iterator[load.Manifest]:
 
 
 def _add_waiting(plane: ControlPlane, numbers: Iterable[int]) -> None:
-    """Create gangs of two pods that each request more GPUs than a node has."""
+    """Create gangs that stay infeasible: two pods, each of which requests more GPUs than a node has."""
     names = [f"waits-{number}" for number in numbers]
     plane.create(load.GANGS, [load.gang(name, 2) for name in names])
     pods = [pod for name in names for pod in load.pods(name, 2, member=True)]
@@ -208,7 +207,7 @@ def _answered(gang: load.Manifest) -> bool:
 
 
 def _idle(servers: Mapping[str, int]) -> tuple[dict[str, float], dict[str, float]]:
-    """Return, by server, its megabytes and the percentage of a core that it uses when idle."""
+    """Return, by server, its memory in MB, and the percentage of a core that it uses when idle."""
     time.sleep(SETTLE_SECONDS)
     before = machine_usage.usage_of(servers)
     time.sleep(IDLE_SECONDS)
@@ -220,7 +219,9 @@ def _idle(servers: Mapping[str, int]) -> tuple[dict[str, float], dict[str, float
 
 
 def _gang(plane: ControlPlane, name: str) -> float:
-    """Return the seconds from the last pod created to all bound. The pods are deleted afterwards."""
+    """Create a gang of 8 pods and return the seconds from the last pod created to all bound. The pods are deleted
+    afterwards.
+    """
     plane.create(load.GANGS, [load.gang(name, GANG)])
     pods = load.pods(name, GANG, member=True)
     labelled = [

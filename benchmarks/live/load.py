@@ -1,4 +1,4 @@
-"""The nodes of the cluster and the load on it.
+"""The objects of the live benchmark: nodes, topologies, gangs, pods and Jobs.
 
 Nodes have 8 GPUs, in racks of 20 and blocks of 1,000. Each pod fills a node.
 """
@@ -33,7 +33,7 @@ _CAPACITY = {"cpu": "128", "memory": "1Ti", "nvidia.com/gpu": "8", "pods": "110"
 
 
 def node(number: int, per_block: int = PER_BLOCK, per_rack: int = PER_RACK) -> Manifest:
-    """Return a node that kwok runs, in its rack and block."""
+    """Return the manifest of a node that kwok simulates, with the labels of its rack and block."""
     name = f"n{number:05d}"
     domains = {BLOCK: f"b{number // per_block}", RACK: f"r{number // per_rack}"}
     labels = {"kubernetes.io/hostname": name, **domains, **POOL}
@@ -50,28 +50,28 @@ def ready(of: Manifest) -> bool:
 
 
 def number_of(node_name: str) -> int:
-    """The number of a node."""
+    """Return the number of a node from its name."""
     return int(node_name[1:])
 
 
 def rack_of(node_name: str) -> int:
-    """The number of a node's rack."""
+    """Return the number of a node's rack."""
     return number_of(node_name) // PER_RACK
 
 
 def block_of(node_name: str) -> int:
-    """The number of a node's block."""
+    """Return the number of a node's block."""
     return number_of(node_name) // PER_BLOCK
 
 
 def topology() -> Manifest:
-    """The topology of these nodes."""
+    """Return a Topology with the levels of these nodes: block and rack."""
     levels = [{"name": "block", "nodeLabel": BLOCK}, {"name": "rack", "nodeLabel": RACK}]
     return {"apiVersion": API_VERSION, "kind": "Topology", "metadata": {"name": "racks"}, "spec": {"levels": levels}}
 
 
 def gang(name: str, size: int) -> Manifest:
-    """Return a Gang object of so many pods."""
+    """Return a Gang object of `size` pods, which all must start together."""
     spec: Manifest = {"minMember": size, "preferred": "rack", "podSets": [{"name": "main", "count": size}]}
     if size <= WITHIN_A_BLOCK:
         spec["required"] = "block"
@@ -79,7 +79,7 @@ def gang(name: str, size: int) -> Manifest:
 
 
 def pod_group(name: str, size: int) -> Manifest:
-    """Return a PodGroup of the scheduler of so many pods. It has one level, which is required."""
+    """Return a PodGroup of the scheduler's own API (alpha) for `size` pods. Its one level is required."""
     spec: Manifest = {"schedulingPolicy": {"gang": {"minCount": size}}}
     if size <= WITHIN_A_BLOCK:
         spec["schedulingConstraints"] = {"topology": [{"key": BLOCK}]}
@@ -88,9 +88,7 @@ def pod_group(name: str, size: int) -> Manifest:
 
 
 def held(name: str, size: int) -> list[Manifest]:
-    """Return so many pods of 8 GPUs. Each is bound to a node of its own by affinity, and waits for the gate `HELD` to
-    go.
-    """
+    """Return `size` pods of 8 GPUs, each tied by affinity to a node of its own, and gated by the gate `HELD`."""
     found = []
     for number, pod in enumerate(pods(name, size)):
         its_node = {"key": "metadata.name", "operator": "In", "values": [node(number)["metadata"]["name"]]}
@@ -101,7 +99,7 @@ def held(name: str, size: int) -> list[Manifest]:
 
 
 def pods(name: str, size: int, *, member: bool = False, grouped: bool = False) -> list[Manifest]:
-    """Return so many pods of 8 GPUs. `member`: of the gang of that name; `grouped`: of the scheduler's own PodGroup."""
+    """Return `size` pods of 8 GPUs. `member`: of the gang `name`; `grouped`: of the scheduler's own PodGroup `name`."""
     spec = {**pod_spec(), **({"schedulingGroup": {"podGroupName": name}} if grouped else {})}
     labels = {GANG: name} if member else {}
     return [
@@ -116,7 +114,7 @@ def pods(name: str, size: int, *, member: bool = False, grouped: bool = False) -
 
 
 def pod_spec(gpus: int = 8) -> Manifest:
-    """Return the spec of a pod with so many GPUs."""
+    """Return the spec of a pod that requests so many GPUs."""
     asked = {"nvidia.com/gpu": str(gpus)}
     resources = {"requests": {"cpu": str(gpus), "memory": f"{2 * gpus}Gi", **asked}, "limits": asked}
     container = {"name": "main", "image": "pause", "resources": resources}
@@ -124,7 +122,7 @@ def pod_spec(gpus: int = 8) -> Manifest:
 
 
 def job(name: str, size: int, *, gang: bool = False, queued: bool = False) -> Manifest:
-    """Return a Job of so many pods of 8 GPUs. `gang`: a gang of Phalanx; `queued`: in Kueue's queue.
+    """Return a Job of `size` pods of 8 GPUs. `gang`: the Job is a gang of Phalanx; `queued`: it is in Kueue's queue.
 
     Kueue refuses a required and a preferred level together. So Jobs of up to `WITHIN_A_BLOCK` pods require one block,
     and larger ones prefer one rack.

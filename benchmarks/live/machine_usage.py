@@ -1,4 +1,4 @@
-"""CPU and memory of programs and their child processes, as Linux counts them."""
+"""Measures CPU and memory of programs and their child processes, as Linux counts them."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -13,8 +13,10 @@ _PARENT, _USER, _SYSTEM = 1, 11, 12
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The usage of a program. `cpu`: seconds so far. `megabytes`: present memory; pages that processes share count
-    once.
+    """The CPU time and memory of a program with its child processes. `cpu`: seconds so far. `megabytes`: present
+    memory.
+
+    Memory pages that processes share count once.
     """
 
     cpu: float
@@ -22,18 +24,18 @@ class Usage:
 
 
 def usage_of(programs: Mapping[str, int]) -> dict[str, Usage]:
-    """Return, by name, the usage of each program. `programs`: by name, the process id."""
+    """Return, by name, what each program uses. `programs`: by name, the process id."""
     children = _children()
     return {name: _with_children(pid, children) for name, pid in programs.items()}
 
 
 def spent(before: Mapping[str, Usage], after: Mapping[str, Usage]) -> dict[str, float]:
-    """Return, by name, the seconds of CPU between two measurements."""
+    """Return, by name, the seconds of CPU that were used between two measurements."""
     return {name: after[name].cpu - before[name].cpu for name in before}
 
 
 def machine() -> str:
-    """Return the machine of the run: its processors."""
+    """Return the number and the model of the machine's processors as text."""
     with suppress(OSError, StopIteration):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         model = next(line for line in lines if line.startswith("model name")).partition(":")[2].strip()
@@ -69,6 +71,6 @@ def _fields(pid: int) -> list[str]:
 
 
 def _memory(pid: int) -> int:
-    """Return kilobytes. A page that n processes share counts as an nth for each."""
+    """Return the memory of a process in kilobytes. A page that n processes share counts as an nth for each."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="utf-8").splitlines()
     return next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)

@@ -1,4 +1,4 @@
-"""One lot of pods: its creation, the binding of all its pods, and its deletion."""
+"""Measures one lot: pods of one mode that are created together, until all are bound, and then deleted."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -52,9 +52,9 @@ REST_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The conditions of lots.
+    """The conditions under which lots are measured.
 
-    `scene`: how full the nodes were. `beside`: the installed system. `servers`: its process ids by name.
+    `scene`: how full the nodes were. `beside`: the installed system. `servers`: that system's process ids, by name.
     """
 
     scene: str = EMPTY
@@ -64,11 +64,11 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Lot:
-    """The measurement of a lot. Times are in seconds, until all pods were bound.
+    """The measurement of one lot of pods. Times are in seconds, until all its pods were bound.
 
     `since_last`: from the end of the last pod's creation. `since_first`: from the start of the creation of the first
-    pod, or of the Job. `cpu`: by server, the seconds it used from before the lot was created until it was gone.
-    `fewest`: the fewest domains that hold it; None: not counted.
+    pod, or of the Job. `cpu`: by server, the seconds that it used from before the lot was created until it was gone.
+    `fewest`: the fewest domains that hold the pods; None: not counted.
     """
 
     mode: str
@@ -85,7 +85,9 @@ class Lot:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A lot to be measured, the `number`th of its mode and size."""
+    """A lot of pods to be measured, the `number`th of its mode and size. `fewest`: the fewest domains that hold its
+    pods.
+    """
 
     mode: str
     size: int
@@ -96,7 +98,7 @@ class Asked:
 def run(plane: ControlPlane, asked: Asked, where: Where) -> Lot:
     """Measure one lot: create its pods, wait until all are bound, and delete them.
 
-    :raises TimeoutError: they were not all bound in time.
+    :raises TimeoutError: the pods were not all bound in time.
     """
     mode, size = asked.mode, asked.size
     name, before = f"{mode.replace(': ', '-')}-{size}-{asked.number}", machine_usage.usage_of(where.servers)
@@ -115,7 +117,7 @@ def run(plane: ControlPlane, asked: Asked, where: Where) -> Lot:
 
 
 def _bring_pods(plane: ControlPlane, mode: str, name: str, size: int) -> tuple[float, float]:
-    """Create pods. Return the times before the first creation and after the last one."""
+    """Create the pods of a lot. Return the times before the first creation and after the last one."""
     if mode in _GROUPS:
         path, group = _GROUPS[mode]
         plane.create(path, [group(name, size)])
@@ -129,7 +131,7 @@ def _bring_pods(plane: ControlPlane, mode: str, name: str, size: int) -> tuple[f
 
 
 def _bring_job(plane: ControlPlane, mode: str, name: str, size: int) -> tuple[float, float]:
-    """Create a Job. Return the times before its creation and after its last pod was created."""
+    """Create the Job of a lot. Return the times before its creation and after the creation of its last pod."""
     first = time.monotonic()
     plane.create(load.JOBS, [_JOBS[mode](name, size)])
     end = first + LONGEST
@@ -141,7 +143,7 @@ def _bring_job(plane: ControlPlane, mode: str, name: str, size: int) -> tuple[fl
 
 
 def _count(answer: Mapping[str, Any]) -> int:
-    """Return the number of objects in a collection of which a part was listed."""
+    """Return the number of objects in a collection, from an answer that lists only a part of them."""
     return len(answer["items"]) + int(answer["metadata"].get("remainingItemCount") or 0)
 
 
@@ -150,8 +152,9 @@ def _let_go(plane: ControlPlane, pods: Sequence[load.Manifest]) -> None:
 
 
 def _remove_pods(plane: ControlPlane, mode: str, name: str, size: int) -> None:
-    """Delete pods one by one: an API server ends a request after a minute, and deleting a collection can
-    take longer.
+    """Delete the pods of a lot one by one.
+
+    An API server ends a request after a minute, and deleting a whole collection can take longer.
     """
     _ask_each(plane, _PODS[mode](name, size), "DELETE", "?gracePeriodSeconds=0")
     if mode in _GROUPS:

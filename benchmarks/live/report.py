@@ -1,4 +1,4 @@
-"""The output of a run: a line for each lot as it is measured, and the page."""
+"""The output of a run of the live benchmark: a line for each lot of pods as it is measured, and the page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -12,21 +12,22 @@ _HEAD = (
     "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
 )
 _WORDS = (
-    "Median (least-most). `make bench` writes this page. `stock` are ungrouped pods, `floor` pods that know their "
-    "nodes and are let go at once when the last of them is there, `native` a gang of the scheduler's own. `job: …` is "
-    "the same work as a Job, from its own creation; its pods come at the pace of whoever makes them, so that its last "
-    "column of times is but the rest. Phalanx and Kueue are measured one after the other, each installed alone with "
-    "stock beside it: together, each would pay for following the other's pods. `fewest`: the racks that a gang in one "
-    "block (of up to 1,000 pods) cannot do without, counted. Stock and the floor are not asked for a block."
+    "Median (least-most). `make bench` writes this page. `stock`: ungrouped pods. `floor`: pods that name their "
+    "nodes, released at once when the last of them exists. `native`: a gang of the scheduler's own. `job: …`: the "
+    "same pods as a Job, measured from the Job's creation. The Job controller creates its pods one after the other,"
+    " so the time from the last creation is short. Phalanx and Kueue are measured one after the other, each "
+    "installed alone with stock beside it, because each would spend CPU on the other's pods. `fewest`: a lower "
+    "bound by counting on the racks of a gang in one block (of up to 1,000 pods). Stock and the floor do not "
+    "require a block."
 )
 _VICTIMS = (
-    "60 nodes in racks of 12 and blocks of 36 and 24 run Jobs of one pod and of lower priority. The gang wants one "
-    "block; `fewest`: how many pods must go at least, counted."
+    "60 nodes in racks of 12 and blocks of 36 and 24 run Jobs of one pod and of lower priority. The gang requires one "
+    "block. `fewest`: a lower bound by counting on the number of evicted pods."
 )
 
 
 def text(lot: Lot) -> str:
-    """Return one lot as a line of text."""
+    """Return the measurement of one lot of pods as a line of text."""
     cpu = ", ".join(f"{name} {seconds:.2f} s of CPU" for name, seconds in lot.cpu.items())
     times = f"{lot.since_last:6.2f} s from the last, {lot.since_first:6.2f} s from the first"
     fewest = f" of at least {lot.fewest.racks}" if lot.fewest else ""
@@ -37,10 +38,10 @@ def text(lot: Lot) -> str:
 def page(
     rows: Sequence[LiveRow], idle: Mapping[str, tuple[float, float]], evicted: Sequence[Evicted], about: str
 ) -> str:
-    """Return the page of the whole run in Markdown.
+    """Return the results of the whole run as a page in Markdown.
 
-    :param idle: by server, the percentage of a core that it uses when idle, and its megabytes then.
-    :param about: the machine and the setup of the run.
+    :param idle: by server, the percentage of a core that it uses when idle, and its memory in MB.
+    :param about: a sentence about the machine and the setup of the run.
     """
     lines = ["# From creation to a node, live", "", about, "", _WORDS, ""]
     for scene, beside in dict.fromkeys((row.scene, row.beside) for row in rows):
@@ -77,11 +78,11 @@ def _number(value: float | None) -> str:
 def _victims(evicted: Sequence[Evicted]) -> Iterator[str]:
     if not evicted:
         return
-    yield "## Whom a gang of 8 evicts"
+    yield "## Pods that a gang of 8 evicts"
     yield ""
     yield _VICTIMS
     yield ""
-    yield "| the others | mode | victims | fewest | racks | blocks | seconds |"
+    yield "| running pods | mode | victims | fewest | racks | blocks | seconds |"
     yield "| --- | --- | ---: | ---: | ---: | ---: | ---: |"
     for each in evicted:
         took = "did not start" if each.seconds is None else f"{each.seconds:.1f}"

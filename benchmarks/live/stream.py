@@ -1,8 +1,7 @@
-"""A stream of gangs of many sizes that arrive one after the other, run for a while and end: throughput and waiting
-times.
+"""Measures a stream of gangs of many sizes that arrive one after the other, run for a while and end.
 
-The stream keeps as many pods waiting for a node as allowed, so that the cluster sets the pace. For pods without a gang
-that is the scheduler; for gangs it is the slowest component.
+The results are throughput and waiting times. The stream keeps as many pods waiting for a node as allowed, so that the
+cluster sets the pace. For pods without a gang the scheduler sets it; for gangs the slowest component does.
 """
 
 import json
@@ -49,10 +48,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """The measurement of a stream.
+    """The measurement of one stream of gangs.
 
     `seconds`: from the start of the first pod's creation to the last pod bound. `starts`: by size, from a gang's last
-    pod created to all of it bound. `admissions`: of a gang's pod in a dry run.
+    pod created to all of it bound. `admissions`: times of creating a gang's pod in a dry run meanwhile.
     """
 
     mode: str
@@ -69,17 +68,17 @@ class Passed:
 
 
 def arrivals(count: int) -> list[Arrival]:
-    """Return `count` gangs. Equal counts give equal gangs."""
+    """Return `count` random gangs. Equal counts give equal gangs."""
     draw = random.Random(_SEED)  # noqa: S311 - nothing secret
     sizes = draw.choices(list(SIZES), list(SIZES.values()), k=count)
     return [Arrival(size, draw.uniform(*_RUNS)) for size in sizes]
 
 
 def passed(plane: ControlPlane, coming: Sequence[Arrival], mode: str, *, gangs: bool) -> Passed:
-    """Create all gangs of a stream, let them run and delete them. `gangs`: as gangs of Phalanx, or as pods without a
-    gang.
+    """Create all gangs of a stream, let them run and delete them, and return the measurement.
 
-    :raises TimeoutError: they were not all bound in time.
+    `gangs`: as gangs of Phalanx; False: as pods without a gang.
+    :raises TimeoutError: the pods were not all bound in time.
     """
     stream, probe = _Stream(plane, mode, gangs=gangs), _Probe(plane)
     with stream, probe:
@@ -101,15 +100,17 @@ def passed(plane: ControlPlane, coming: Sequence[Arrival], mode: str, *, gangs: 
 
 
 def spread(seconds: Sequence[float]) -> Spread:
-    """Return the median and the 99th percentile."""
+    """Return the median and the 99th percentile of these times. Expects at least one."""
     cuts = quantiles(seconds, n=100, method="inclusive") if len(seconds) > 1 else [*seconds] * 99
     return Spread(cuts[49], cuts[98])
 
 
 @dataclass(slots=True)
 class _Lot:
-    """A gang of the stream. Times are monotonic. `created`: after its last pod's creation. `bound`: when all were seen
-    bound.
+    """One gang of the stream. Times are monotonic seconds.
+
+    `created`: after its last pod's creation. `bound`: when all its pods were seen bound. `waiting`: its pods without a
+    node.
     """
 
     arrival: Arrival
@@ -119,7 +120,7 @@ class _Lot:
 
 
 class _Stream:
-    """Creates gangs, watches them and deletes them. Use it as a context manager."""
+    """Creates the gangs of a stream, watches their pods and deletes them. Use it as a context manager."""
 
     def __init__(self, plane: ControlPlane, mode: str, *, gangs: bool) -> None:
         self.lots: dict[str, _Lot] = {}
@@ -140,7 +141,7 @@ class _Stream:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the threads once the last gang is deleted."""
+        """Wait until the last gang is deleted, and end the threads."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
@@ -148,7 +149,7 @@ class _Stream:
             each.join()
 
     def bring(self, name: str, arrival: Arrival) -> None:
-        """Create a gang once few enough pods wait."""
+        """Create a gang as soon as few enough pods wait for a node."""
         pods = load.pods(name, arrival.size, member=self._gangs)
         lot = _Lot(arrival, waiting={each["metadata"]["name"] for each in pods})
         with self._changed:
@@ -171,7 +172,7 @@ class _Stream:
             raise TimeoutError(f"{len(self._waiting)} pods were not bound within {_LONGEST:.0f} s")
 
     def _watch(self) -> None:
-        """Record bound pods. A server ends a watch now and then; the next watch continues from there."""
+        """Record when pods are bound. A server ends a watch now and then; the next watch continues from there."""
         while not self._over:
             connection = self._plane.watch(load.PODS, self._since)
             with suppress(OSError, ValueError):
@@ -197,7 +198,7 @@ class _Stream:
             self._changed.notify_all()
 
     def _remove(self) -> None:
-        """Delete gangs that have run long enough, one after the other; at the end, all at once."""
+        """Delete gangs that have run long enough, one after the other; after the end of the stream, all at once."""
         while True:
             with self._changed:
                 if not self._going and self._over:
@@ -214,7 +215,7 @@ class _Stream:
 
 
 class _Probe:
-    """Times the admission of a gang's pod in a dry run. Use it as a context manager."""
+    """Measures, every tenth of a second, how long the admission of a gang's pod takes, by dry runs."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self.seconds: list[float] = []
@@ -240,9 +241,9 @@ class _Probe:
 
 
 def table(streams: Sequence[Passed]) -> Iterator[str]:
-    """A table of streams in Markdown, line by line."""
+    """Yield the lines of a Markdown table of streams."""
     sizes = sorted({size for each in streams for size in each.starts})
-    heads = ["of", "gangs", "pods", "pods a second", "tried admissions, p50 and p99, ms"]
+    heads = ["mode", "gangs", "pods", "pods a second", "tried admissions, p50 and p99, ms"]
     heads += [f"{size} pods" for size in sizes]
     yield f"| {' | '.join(heads)} |"
     yield "| --- " + "| ---: " * (len(heads) - 1) + "|"

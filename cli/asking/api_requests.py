@@ -21,7 +21,7 @@ NOT_INSTALLED = f"this cluster knows no Gang objects ({API_VERSION}): is Phalanx
 
 @contextlib.contextmanager
 def told_in_a_line() -> Iterator[None]:
-    """Turn the errors of requests to the cluster into one line on standard error (`click.ClickException`)."""
+    """Turn errors of requests in the `with` block into a `click.ClickException`, which click prints as one line."""
     try:
         yield
     except ConfigException as error:
@@ -31,19 +31,30 @@ def told_in_a_line() -> Iterator[None]:
 
 
 def asked(kubeconfig: str | None) -> Transport:
-    """Connect to the cluster of the kubeconfig. Raises `click.ClickException` if there is none."""
+    """Return a transport to the cluster of the kubeconfig; None: of the default one.
+
+    :raises click.ClickException: there is no cluster.
+    """
     with told_in_a_line():
         return connect(kubeconfig)
 
 
 def own_namespace(kubeconfig: str | None) -> str:
-    """The namespace for commands without one: the kubeconfig context's, in-cluster the program's own, else default."""
+    """Return the namespace for a command whose user names none.
+
+    It is the namespace of the kubeconfig's context or, in a cluster, of the program's pod; else "default".
+
+    :raises click.ClickException: the kubeconfig cannot be read.
+    """
     with told_in_a_line():
         return namespace_of(kubeconfig)
 
 
 def split(gang: str) -> tuple[str, str]:
-    """Namespace and name of NAMESPACE/GANG. Raises `click.BadParameter` for a text of another form."""
+    """Return namespace and name from a text of the form NAMESPACE/GANG.
+
+    :raises click.BadParameter: the text has another form.
+    """
     namespace, slash, name = gang.partition("/")
     if not (namespace and slash and name):
         raise click.BadParameter("write it as NAMESPACE/GANG, such as default/llm", param_hint="NAMESPACE/GANG")
@@ -51,14 +62,14 @@ def split(gang: str) -> tuple[str, str]:
 
 
 def gangs_path(namespace: str | None) -> str:
-    """The API path of the Gang objects of a namespace. None: of all namespaces."""
+    """Return the API path of the Gang objects of a namespace; None: of all namespaces."""
     return f"/apis/{API_VERSION}/{f'namespaces/{namespace}/' if namespace else ''}gangs"
 
 
 def gang_objects(transport: Transport, namespace: str | None) -> list[Manifest]:
-    """All Gang objects of a namespace (None: of all), with control characters escaped for the terminal.
+    """Return the Gang objects of a namespace; None: of all. Control characters are escaped for the terminal.
 
-    :raises click.ClickException: the cluster cannot be read, or has no Gang kind.
+    :raises click.ClickException: the cluster cannot be read, or Phalanx is not installed.
     """
     with told_in_a_line():
         try:
@@ -68,7 +79,10 @@ def gang_objects(transport: Transport, namespace: str | None) -> list[Manifest]:
 
 
 def listed(transport: Transport, path: str, query: Mapping[str, Any] | None = None) -> Iterator[Manifest]:
-    """The objects of a list, page by page. Raises as `Transport.open` does."""
+    """Yield the objects at an API path, which are read page by page. Control characters are escaped for the terminal.
+
+    For errors, see `Transport.open`.
+    """
     token = None
     while True:
         page = transport.request(

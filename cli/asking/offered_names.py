@@ -1,6 +1,7 @@
-"""Shell completion of names in the live cluster. If the cluster does not answer at once, no names are offered.
+"""Shell completion of the names of gangs, nodes and so on, from the live cluster.
 
-click detects which argument is completed, and speaks with the shells (`click.shell_completion`).
+If the cluster does not answer at once, no names are offered. click finds out which argument is completed, and calls the
+functions of this module with the incomplete word (`click.shell_completion`).
 """
 
 from collections.abc import Iterable
@@ -19,27 +20,30 @@ Items = list[CompletionItem]
 
 
 def gang_names(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
-    """Names of gangs in the namespace of `--namespace`, else in the namespace of the kubeconfig's context.
+    """Return the names of gangs that complete the word: of all namespaces with `--all-namespaces`.
 
-    With `--all-namespaces`, the gangs of all namespaces are offered.
+    Without it, gangs of `--namespace` are offered, else of the namespace of the kubeconfig's context.
     """
     return _offered(_gangs(ctx, within=_namespace(ctx)), incomplete)
 
 
 def qualified_gangs(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
-    """NAMESPACE/GANG for all namespaces. If the user may not list all, for the namespace that is already typed."""
+    """Return the names of gangs, as NAMESPACE/GANG, that complete the word.
+
+    If the user may not list the gangs of all namespaces, only gangs of a namespace that is already typed are offered.
+    """
     namespace, slash, _ = incomplete.partition("/")
     found = _gangs(ctx, within=None) or (_gangs(ctx, within=namespace) if slash else [])
     return _offered([(f"{each[2]}/{each[0]}", each[1], each[2]) for each in found], incomplete)
 
 
 def namespaces(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
-    """Names of namespaces."""
+    """Return the names of namespaces that complete the word."""
     return _offered([(name, "", "") for name in _names(ctx, "/api/v1/namespaces")], incomplete)
 
 
 def nodes(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
-    """Names of nodes; of several written with commas, the last one."""
+    """Return the names of nodes that complete the word. In a list with commas, the last name is completed."""
     before, comma, last = incomplete.rpartition(",")
     return [
         CompletionItem(f"{before}{comma}{each.value}")
@@ -48,7 +52,7 @@ def nodes(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items
 
 
 def levels(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Items:
-    """Names of the levels of our own topologies."""
+    """Return the names of levels of Phalanx's Topology objects that complete the word."""
     items = _asked(ctx, "/apis/phalanx.dev/v1alpha1/topologies")
     names = dict.fromkeys(level["name"] for each in items for level in each["spec"]["levels"])
     return _offered([(name, "", "") for name in names], incomplete)
@@ -59,7 +63,7 @@ def _offered(names: Iterable[tuple[str, str, str]], incomplete: str) -> Items:
 
 
 def _gangs(ctx: click.Context, within: str | None) -> list[tuple[str, str, str]]:
-    """Name, phase and namespace of gangs."""
+    """Return name, phase and namespace of the gangs in a namespace; None: in all namespaces."""
     place = f"namespaces/{within}/" if within else ""
     items = _asked(ctx, f"/apis/phalanx.dev/v1alpha1/{place}gangs")
     return [
@@ -73,7 +77,7 @@ def _names(ctx: click.Context, path: str) -> list[str]:
 
 
 def _asked(ctx: click.Context, path: str) -> list[dict[str, Any]]:
-    """The objects at a path. Empty on any error, because completion may print nothing while the user types."""
+    """Return the objects at an API path; empty on any error, because an error would disturb the user who is typing."""
     try:
         answer = _transport(ctx).request("GET", path, query={"limit": 500}, timeout=PATIENCE)
     except Exception:  # noqa: BLE001 -- whatever it is, there is nothing to offer

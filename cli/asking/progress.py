@@ -1,4 +1,4 @@
-"""A progress line for steps that take long, on a terminal only."""
+"""Shows a line of progress on the terminal during steps that take long."""
 
 import contextlib
 import sys
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from rich.console import Console
 
 PATIENCE = 2.0
-"""Seconds before the line appears. Shorter steps need no progress line."""
+"""Seconds until the line appears. A shorter step shows none."""
 
 
 @contextlib.contextmanager
 def waiting(what: str) -> Iterator[None]:
-    """Show `what` on standard error if the block takes longer than `PATIENCE`, and standard error is a terminal."""
+    """Show the text on standard error if the `with` block takes longer than `PATIENCE`. Only on a terminal."""
     if not sys.stderr.isatty():
         yield
         return

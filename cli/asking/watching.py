@@ -1,4 +1,4 @@
-"""Follows changes for `--watch`: changes of listed objects (`changes`), or a text rendered again (`redraw`)."""
+"""Implements `--watch`: yields the changes of objects (`changes`), or prints a text again if it changes (`redraw`)."""
 
 import queue
 import sys
@@ -19,18 +19,18 @@ from kube.text import one_line_each
 INTERVAL = 1.0
 """Seconds between two renderings in `redraw`."""
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
-"""An empty screen, on a terminal (ECMA-48): home, erase the screen, erase what was scrolled away."""
+"""The control sequence that clears a terminal (ECMA-48): home, erase the screen, erase the lines scrolled away."""
 
 Change = tuple[Manifest, bool]
-"""An object, and whether it exists. False: it was deleted, and the object is its last version."""
+"""A new or changed object with True, or the last version of a deleted object with False."""
 
 
 class Changes:
-    """A `cluster.caches.reflector.Sink` that passes each new version of an object on, once.
+    """A sink for a reflector (`cluster.caches.reflector.Sink`) that passes each change of an object on, once.
 
-    :param known: the objects that the caller has shown already. They are not passed on.
-    :param to: receives the changes.
-    :param keep: whether an object is of interest. Other objects are ignored.
+    :param known: the objects that the caller has printed already. They are passed on only when they change.
+    :param to: called with each change.
+    :param keep: returns whether an object is of interest. Other objects are ignored.
     """
 
     def __init__(
@@ -41,25 +41,25 @@ class Changes:
         self._keep = keep
 
     def replace(self, objects: Sequence[dict[str, Any]], api_version: str) -> None:  # noqa: ARG002 -- the protocol's
-        """Take over a full list. Known objects that are not in it are passed on as deleted."""
+        """Pass on the differences to a full list. Known objects that are not in it are passed on as deleted."""
         gone = self._known.keys() - {_uid(each) for each in objects}
         for uid in sorted(gone):
             self.drop(dict(self._known[uid]))
         for each in objects:
             self.put(each)
 
-    def put(self, thing: dict[str, Any]) -> None:
-        """Take over a new or changed object."""
-        known = self._known.get(_uid(thing))
-        newer = known is None or known["metadata"]["resourceVersion"] != thing["metadata"]["resourceVersion"]
-        if newer and self._keep(thing):
-            self._known[_uid(thing)] = thing
-            self._to((one_line_each(thing), True))
+    def put(self, item: dict[str, Any]) -> None:
+        """Pass on an object if it is new or its resourceVersion has changed, and `keep` selects it."""
+        known = self._known.get(_uid(item))
+        newer = known is None or known["metadata"]["resourceVersion"] != item["metadata"]["resourceVersion"]
+        if newer and self._keep(item):
+            self._known[_uid(item)] = item
+            self._to((one_line_each(item), True))
 
-    def drop(self, thing: dict[str, Any]) -> None:
-        """Take over the deletion of an object."""
-        if self._known.pop(_uid(thing), None) is not None:
-            self._to((one_line_each(thing), False))
+    def drop(self, item: dict[str, Any]) -> None:
+        """Pass on the deletion of an object, if it was known."""
+        if self._known.pop(_uid(item), None) is not None:
+            self._to((one_line_each(item), False))
 
 
 def _uid(manifest: Manifest) -> str:
@@ -68,7 +68,11 @@ def _uid(manifest: Manifest) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Objects to watch: their path, the objects shown already, a field selector, and a filter (`keep`)."""
+    """Objects to watch.
+
+    `path`: the API path of their collection. `known`: the objects that the caller has printed already. `selector`: a
+    field selector; None: all. `keep`: returns whether an object is of interest.
+    """
 
     path: str
     known: Sequence[Manifest]
@@ -77,7 +81,7 @@ class Source:
 
 
 def changes(transport: Transport, *sources: Source) -> Iterator[Change]:
-    """Yield every change of the sources as it arrives, until Ctrl-C. Ctrl-C is the normal end and raises nothing."""
+    """Watch the objects of these sources, and yield each change when it arrives. Return at Ctrl-C."""
     coming: queue.SimpleQueue[Change] = queue.SimpleQueue()
     reflectors = [
         Reflector(
@@ -105,10 +109,11 @@ Seen = TypeVar("Seen")
 
 
 def redraw(look: Callable[[], Seen], render: Callable[[Seen, datetime], str]) -> None:
-    """Print the rendered text, and print it again when it changes, until Ctrl-C. A terminal is cleared before each.
+    """Print a text, and print it again whenever it changes, until Ctrl-C. A terminal is cleared before each print.
 
-    :param look: reads the current state.
-    :param render: returns the text of a state at a time. A difference that only the time makes is no change.
+    :param look: reads the present state.
+    :param render: returns the text for a state and the present time. If only the time changes the text, it is not
+        printed again.
     """
     begun, shown = datetime.now(UTC), ""
     with suppress(KeyboardInterrupt):

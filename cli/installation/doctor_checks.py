@@ -1,6 +1,6 @@
-"""Checks of the Phalanx installation: its webhooks' scope and trust, its certificate, and its leader.
+"""The checks of `phalanx doctor` on the installation of Phalanx: webhook configurations, certificate, leader, version.
 
-The functions have no side effects: they take objects as read and yield findings.
+The functions have no side effects. They take objects as they were read from the cluster, and return findings.
 """
 
 import base64
@@ -25,7 +25,7 @@ from planning.doctor.finding import Finding, Severity
 from planning.messages.wording import listed
 
 _NOT_LEFT = "is-not-left-to-"
-"""The prefix of the match condition that a component `without-…` adds."""
+"""The prefix of the name of a match condition that an optional component `without-…` adds to the webhook."""
 _PODS = "pods.phalanx.dev"
 _APPLY = "kubectl apply --server-side -k manifests/default"
 _LEAD, _SERVE = (
@@ -37,19 +37,23 @@ _LEAD, _SERVE = (
 )
 """The commands that restart each server and wait until it runs."""
 EXPIRY_WARNING = timedelta(days=14)
+"""A certificate that ends within this time gets a warning."""
 SYSTEM_NAMESPACES = ("kube-system", SYSTEM_NAMESPACE)
-"""Namespaces whose pods may not depend on a webhook of Phalanx. Otherwise Phalanx could not start itself."""
+"""Namespaces whose pods must not depend on Phalanx's webhook. Otherwise Phalanx itself could not start."""
 _NAMESPACE_NAME = "kubernetes.io/metadata.name"
 _OF_ANYBODY = {"pods", "jobs", "*"}
-"""Resources of other API groups than Phalanx'. Most of their objects name no gang."""
+"""Resources of which most objects name no gang, so the webhook must not receive all of them."""
 
 Object = Mapping[str, Any]
 Found = Object | str | None
-"""An object. None if there is none. The API server's error message if the object cannot be read."""
+"""The result of reading one object: the object, None if it does not exist, or an error message as text."""
 
 
 def configuration(kind: str, name: str, found: Found, served: Found, now: datetime) -> Iterator[Finding]:
-    """Check one webhook configuration. `served`: the Secret with the certificate that the webhook serves."""
+    """Check one webhook configuration: it exists, trusts the served certificate, and its scope is right.
+
+    :param served: the Secret with the certificate that the webhook serves.
+    """
     subject = f"{kind} {name}"
     if isinstance(found, str):
         yield Finding(Severity.WARNING, subject, f"could not be read: {found}")
@@ -69,10 +73,12 @@ def configuration(kind: str, name: str, found: Found, served: Found, now: dateti
 
 
 def asked(found: Found, left: Mapping[str, str]) -> Iterator[Finding]:
-    """Compare the webhook's match conditions with the ceded dialects: the webhook must get all pods but ceded ones.
+    """Check that the API server sends the webhook the pods of all dialects except the ceded ones.
 
-    :param found: the mutating configuration.
-    :param left: by dialect, the title of the system to which its workloads are ceded.
+    Match conditions in the webhook configuration exclude the pods of a system, and must agree with the ceded dialects.
+
+    :param found: the mutating webhook configuration.
+    :param left: by ceded dialect, the title of the system to which its workloads are ceded.
     """
     if not isinstance(found, Mapping):
         return
@@ -97,7 +103,7 @@ def asked(found: Found, left: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _trust(client: Object, served: Found, now: datetime) -> str:
-    """The fault of a webhook's caBundle. "" if it has none."""
+    """Return what is wrong with a webhook's caBundle; "" if it trusts the certificate that is served."""
     written = client.get("caBundle")
     if not written:
         return "has no caBundle: every call to it fails"
@@ -121,7 +127,7 @@ def _trust(client: Object, served: Found, now: datetime) -> str:
 
 
 def _leaf(served: Found) -> bytes | None:
-    """The certificate of the Secret. None if there is no readable one."""
+    """Return the serving certificate (PEM) in the Secret; None if there is none that can be read."""
     if not isinstance(served, Mapping):
         return None
     try:
@@ -133,7 +139,7 @@ def _leaf(served: Found) -> bytes | None:
 
 
 def _scope(webhook: Object) -> Iterator[tuple[Severity, str]]:
-    """Find objects in the webhook's scope that the API server should not send to it."""
+    """Yield problems with a webhook's scope: objects that the API server should not send to it, but does."""
     resources = {each for rule in webhook.get("rules") or () for each in rule.get("resources") or ()}
     selector = webhook.get("namespaceSelector") or {}
     if resources & _OF_ANYBODY and not webhook.get("matchConditions") and _asked_in("any", selector):
@@ -145,7 +151,7 @@ def _scope(webhook: Object) -> Iterator[tuple[Severity, str]]:
 
 
 def _asked_in(namespace: str, selector: Object) -> bool:
-    """Whether the API server sends objects of the namespace to the webhook."""
+    """Whether a webhook's namespace selector matches this namespace, so that the API server sends its objects."""
     try:
         return selects(msgspec.convert(selector, LabelSelector), {_NAMESPACE_NAME: namespace})
     except msgspec.ValidationError:
@@ -153,7 +159,10 @@ def _asked_in(namespace: str, selector: Object) -> bool:
 
 
 def probe() -> Object:
-    """A member of a gang that does not exist, for a dry run. The pod meets the strictest pod security standard."""
+    """Return a pod of a gang that does not exist, to test admission by a dry run.
+
+    The pod meets the strictest pod security standard, so that no policy refuses it.
+    """
     security = {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
@@ -166,7 +175,10 @@ def probe() -> Object:
 
 
 def answering(tried: Found) -> Finding:
-    """Check the dry run of the probe. `tried`: the pod as it would be stored, or the API server's error message."""
+    """Check the admission of a gang's pod: a dry run of the `probe` must return it gated.
+
+    :param tried: the pod as it would be stored, or the API server's error message.
+    """
     subject = "Admission of a gang's pod"
     if isinstance(tried, Mapping):
         gates = (tried.get("spec") or {}).get("schedulingGates") or ()
@@ -183,7 +195,7 @@ def answering(tried: Found) -> Finding:
 
 
 def certificate(served: Found, now: datetime) -> Finding:
-    """Check the Secret with the serving certificate."""
+    """Check the Secret with the serving certificate: it exists, can be read, and does not end soon."""
     subject = f"Secret {DEFAULT_PLACE.namespace}/{DEFAULT_PLACE.secret}"
     if served is None or isinstance(served, str):
         text = "is not there (yet): the leader makes it" if served is None else f"could not be read: {served}"
@@ -201,7 +213,10 @@ def certificate(served: Found, now: datetime) -> Finding:
 
 
 def leader(found: Found, now: datetime) -> Finding:
-    """Check that a controller leads: the Lease has a holder that renews it."""
+    """Check that a controller leads: the controllers' Lease has a holder that renews it.
+
+    :param found: the Lease.
+    """
     subject = f"Lease {SYSTEM_NAMESPACE}/{CONTROLLER_LEASE}"
     if isinstance(found, str):
         return Finding(Severity.WARNING, subject, f"could not be read: {found}")
@@ -218,7 +233,10 @@ def leader(found: Found, now: datetime) -> Finding:
 
 
 def version(found: Found) -> Finding:
-    """Check the version of Kubernetes for features that gangs need and that it lacks."""
+    """Check whether this version of Kubernetes lacks a guarantee that gangs need.
+
+    :param found: the API server's answer at `/version`.
+    """
     if not isinstance(found, Mapping):
         return Finding(Severity.WARNING, "Kubernetes", f"its version could not be read: {found}")
     version = str(found["gitVersion"])

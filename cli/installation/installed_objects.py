@@ -1,6 +1,6 @@
-"""The manifests of the installation as data: for the demo, and for tests, which install from the same files.
+"""The manifests of the installation as data, for `phalanx uninstall`, for the demo and for tests.
 
-A server that runs outside the cluster is reached by URL instead of by Service; everything else stays as it is.
+For a server that runs outside the cluster, the webhook configurations name its URL instead of its Service.
 """
 
 import base64
@@ -26,13 +26,17 @@ SYSTEM_FILES = (
     "schedulers.yaml",
 )
 ACCESS_BY_CHOICE = ("atomic-release",)
-"""Components with access rules of their own."""
+"""Folders of manifests/: the optional components that have an access.yaml."""
 OURS = {"app.kubernetes.io/name": "phalanx"}
-"""The label of Phalanx' own definitions. A definition with the same name from another system lacks it."""
+"""The label on CRDs that Phalanx has installed. A CRD of the same name that another system installed lacks it."""
 
 
 def webhook_configurations(url: str, ca_bundle: bytes) -> list[Manifest]:
-    """The webhook configurations for a server at `url` (https://host:port), trusted by `ca_bundle` (PEM)."""
+    """Return the webhook configurations for a webhook server outside the cluster.
+
+    :param url: where the server is reached, such as `https://127.0.0.1:9443`.
+    :param ca_bundle: the CA certificates (PEM) that verify it.
+    """
     configurations = [each for name in WEBHOOK_FILES for each in _objects(_manifests() / "webhook" / name)]
     for configuration in configurations:
         for webhook in configuration["webhooks"]:
@@ -45,12 +49,12 @@ def webhook_configurations(url: str, ca_bundle: bytes) -> list[Manifest]:
 
 
 def admission_policies() -> list[Manifest]:
-    """The admission policies that gate members inside the API server, without a webhook. Bindings come first."""
+    """Return the admission policies that gate members inside the API server, without a webhook. Bindings come first."""
     return [each for name in POLICY_FILES for each in _objects(_manifests() / "admission-policy" / name)]
 
 
 def custom_resource_definitions(*folders: str) -> list[Manifest]:
-    """The CRDs in the folders of `manifests/crds`. Without arguments, of all folders."""
+    """Return the CRDs in these folders of `manifests/crds`; without arguments, the CRDs of all folders."""
     crds = _manifests() / "crds"
     names = folders or tuple(sorted(each.name for each in crds.iterdir() if each.is_dir()))
     found = [each for name in names for path in _yaml_files(crds / name) for each in _objects(path)]
@@ -58,12 +62,12 @@ def custom_resource_definitions(*folders: str) -> list[Manifest]:
 
 
 def system_objects() -> list[Manifest]:
-    """The system namespace, the service accounts with their access rules, and the priority class of probes."""
+    """Return the objects in `manifests/system`, such as the namespace, service accounts, roles and priority class."""
     return [each for name in SYSTEM_FILES for each in _objects(_manifests() / "system" / name)]
 
 
 def access_by_choice() -> list[Manifest]:
-    """The access rules that components add to an installation."""
+    """Return the roles and role bindings that optional components add to an installation."""
     return [each for name in ACCESS_BY_CHOICE for each in _objects(_manifests() / name / "access.yaml")]
 
 

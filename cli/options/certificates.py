@@ -58,8 +58,9 @@ _OPTIONS = (
 
 
 def certificate_options(command: Command) -> Command:
-    """Add the options to a command; it gets them as one argument, `keeping` (a
-    `controller.leadership.certificates.Keeping`).
+    """Decorate a command with the certificate options.
+
+    The command gets their values as one argument, `keeping` (`controller.leadership.certificates.Keeping`).
     """
 
     @wraps(command)

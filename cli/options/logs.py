@@ -1,4 +1,4 @@
-"""How the two servers write their logs: options that both commands share."""
+"""The options of `phalanx controller` and `phalanx webhook` for their logs."""
 
 import logging
 from collections.abc import Callable
@@ -33,7 +33,7 @@ _OPTIONS = (
 
 
 def logging_options(command: Command) -> Command:
-    """Add the options to a command; the log is set up before it runs."""
+    """Decorate a command with the log options. The log is set up before the command runs."""
 
     @wraps(command)
     def with_logging(*, log_level: str, log_format: str, **others: Any) -> Any:
@@ -47,14 +47,18 @@ def logging_options(command: Command) -> Command:
 
 
 def set_up(level: str, form: str) -> None:
-    """Write everything from `level` on to stderr, as lines of text or of JSON."""
+    """Make Python's logging write to standard error.
+
+    :param level: the least severe level that is written: "debug", "info" or "warning".
+    :param form: "text" or "json".
+    """
     handler = logging.StreamHandler()
     handler.setFormatter(formatter(form))
     logging.basicConfig(level=level.upper(), handlers=[handler])
 
 
 class _Lines(logging.Formatter):
-    """A record is one line, whatever users have written into it; the lines of a traceback are indented below it."""
+    """Formats a log record as one line of text, even if it contains line breaks of users. Tracebacks are indented."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 -- the library's name
         return one_line(super().formatMessage(record))
@@ -64,7 +68,7 @@ class _Lines(logging.Formatter):
 
 
 def formatter(form: str) -> logging.Formatter:
-    """The formatter for "text" or "json". Values logged with `extra` become fields of the JSON object."""
+    """Return the log formatter for "text" or "json". In JSON, values logged with `extra` become fields."""
     if form == "text":
         return _Lines(_LINE)
     from pythonjsonlogger.json import JsonFormatter  # noqa: PLC0415 - not needed by most commands

@@ -71,7 +71,7 @@ _OPTIONS = (
 
 
 def with_what_if(command: Command) -> Command:
-    """Give a command these options; it takes them as `what_if`."""
+    """Decorate a command with the what-if options. The command gets their values as one argument, `what_if`."""
 
     @wraps(command)
     def run(

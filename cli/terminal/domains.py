@@ -17,7 +17,10 @@ from planning.dry_run import Live
 
 @dataclass(frozen=True, slots=True)
 class DomainShown:
-    """One domain. `gangs`: the number of members by gang, bound or with reserved capacity, largest number first."""
+    """One domain of a topology, with its capacity.
+
+    `gangs`: by gang, how many of its members are bound or have reserved capacity there, the largest number first.
+    """
 
     path: Path
     room: DomainRoom
@@ -26,23 +29,29 @@ class DomainShown:
 
 @dataclass(frozen=True, slots=True)
 class TopologyShown:
-    """A topology with its domains, parents before children, the whole cluster first. `outside`: see `DomainTree`."""
+    """A topology with all its domains, parents before children. The first one is the whole cluster, with an empty path.
+
+    `outside`: by name of each node outside the topology, the label that it lacks.
+    """
 
     topology: Topology
     domains: tuple[DomainShown, ...]
     outside: Mapping[str, str]
 
     def down_to(self, depth: int) -> "TopologyShown":
-        """This topology with only the domains of its first `depth` levels."""
+        """Return this topology with only the domains of its `depth` widest levels."""
         return replace(self, domains=tuple(each for each in self.domains if len(each.path) <= depth))
 
     def level_of(self, domain: DomainShown) -> str:
-        """The name of the domain's level. "" for the whole cluster."""
+        """Return the name of the domain's level; "" for the whole cluster."""
         return self.topology.levels[len(domain.path) - 1].name if domain.path else ""
 
 
 def pictures(live: Live) -> list[TopologyShown]:
-    """All topologies of the cluster. If it describes none, one topology with the levels found on its nodes."""
+    """Return all topologies of the cluster with their domains.
+
+    If the cluster has no Topology object, return one topology with the levels that well-known node labels describe.
+    """
     known, _ = topologies(live.sources)
     return [_picture(each, live) for each in known]
 
@@ -62,7 +71,7 @@ def _picture(topology: Topology, live: Live) -> TopologyShown:
 
 
 def _placed(live: Live) -> Sequence[tuple[str, GangKey]]:
-    """The node of each placed member, with the key of the whole gang to which the member belongs."""
+    """Return the node of each member that is bound or has reserved capacity, with the key of its gang."""
     gang_of = {name: gang.key for gang in read_apart(live.sources).gangs for name in gang.names}
     placed = []
     for state in live.snapshot.nodes:

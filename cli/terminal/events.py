@@ -38,9 +38,9 @@ Examples:
 @WATCH
 @KUBECONFIG
 def events(gang: str, *, output: str, watch: bool, kubeconfig: str | None) -> None:
-    """Tell a gang's story: when it was asked for, planned, who was evicted for it, when it was let go and bound.
+    """Print the history of a gang: when it was created, planned, released and bound, and the pods evicted for it.
 
-    Warnings on its pods, and on what makes them, are part of it. Exit status 1: there is no such gang.
+    Warnings on the gang's pods and on their owners are included. Exit status 1: the gang does not exist.
     """
     namespace, name = split(gang)
     transport = asked(kubeconfig)
@@ -90,7 +90,7 @@ class EventPrinter:
         self._start: datetime | None = None
 
     def show(self, happened: Sequence[Manifest]) -> None:
-        """Print the story so far. The formats for programs have the events as the API server has them."""
+        """Print the history so far. In JSON and YAML, print the Event objects as the API server has them."""
         if self._output in FORMATS:
             items = [{"apiVersion": "v1", "kind": "Event", **each} for each in happened]
             click.echo(structured({"apiVersion": "v1", "kind": "EventList", "items": items}, self._output), nl=False)
@@ -103,7 +103,7 @@ class EventPrinter:
         click.echo(lines([_headline(self._gang), Text(), self._columns.head(), *styled]), nl=False)
 
     def tell(self, event: Manifest) -> None:
-        """Print one further event."""
+        """Print one further event, as a row of the table or as a document."""
         as_object: dict[str, Any] = {"apiVersion": "v1", "kind": "Event", **event}
         if self._output in FORMATS:
             click.echo(document(as_object, self._output), nl=False)

@@ -72,12 +72,13 @@ def gangs(
     service_account: str | None,
     server: str | None,
 ) -> None:
-    """List the gangs: how each stands, how many of its pods are bound, in which domain, and why.
+    """List the gangs, each with its phase, its bound pods, its domain and the reason for its phase.
 
-    With --all, the gangs that have ended follow: how long each waited and for what, how long it ran, what it used.
-    The webhook records them since it started, for a day at most. You need the ClusterRole phalanx-viewer for it.
+    With --all, the gangs that have ended follow: how long each waited and for what, how long it ran, and what it used.
+    The webhook records them from its start, for a day at most. To read the record, you need the ClusterRole
+    phalanx-viewer.
 
-    Exit status 1 where a gang that is named is not there.
+    Exit status 1: a gang that you named does not exist.
     """
     if ended and watch:
         raise click.UsageError("--all shows what has ended once: leave out --watch")
@@ -111,12 +112,16 @@ def gangs(
 
 
 def _history(namespace: str | None, form: str) -> str:
-    """Return the webhook's path for the ended gangs of a namespace (None: of all), in a format."""
+    """Return the webhook's path for the gangs that have ended.
+
+    :param namespace: only of this namespace; None: of all namespaces.
+    :param form: "json" or "csv".
+    """
     return f"{HISTORY}?format={form}" + (f"&namespace={quote(namespace, safe='')}" if namespace else "")
 
 
 class Listing:
-    """Prints gangs in the requested output format."""
+    """Prints gangs as a table, or in the format for programs that was requested."""
 
     def __init__(self, output: str, *, namespaces: bool) -> None:
         self._output = output
@@ -126,9 +131,10 @@ class Listing:
         self._columns = Columns(titles)
 
     def show(self, found: Sequence[Manifest], within: str | None, ended: Sequence[Json] | None = None) -> None:
-        """Print all gangs. The formats for programs have the Gang objects as the API server lists them.
+        """Print all gangs. In JSON and YAML, print the Gang objects as the API server lists them.
 
-        :param ended: gangs that have ended, as `/v1/history` has them. None: they are not wanted.
+        :param within: the namespace that was listed; None: all namespaces.
+        :param ended: the gangs that have ended, as `/v1/history` returns them; None: do not print them.
         """
         if self._output in FORMATS:
             items = [{"apiVersion": API_VERSION, "kind": "Gang", **each} for each in found]
@@ -155,7 +161,7 @@ class Listing:
         click.echo(lines([self._columns.head(), *map(self._columns.row, rows)]), nl=False)
 
     def _past_cells(self, gang: Json) -> list[str]:
-        """The cells of a gang that has ended."""
+        """Return the cells of the row for a gang that has ended."""
         now = datetime.now(UTC)
         cells = [
             *((gang["namespace"],) if self._namespaces else ()),
@@ -176,7 +182,10 @@ class Listing:
         return cells
 
     def tell(self, manifest: Manifest, *, there: bool) -> None:
-        """Print one changed gang, as a line, or as a document in the formats for programs."""
+        """Print one gang that has changed, as a row of the table or as a document.
+
+        :param there: whether the Gang object still exists.
+        """
         as_object = {"apiVersion": API_VERSION, "kind": "Gang", **manifest}
         if self._output in FORMATS:
             click.echo(document(as_object, self._output), nl=False)
@@ -209,5 +218,5 @@ class Listing:
 
 
 def _accelerator_hours(hours: Mapping[str, float]) -> float:
-    """Return the hours of GPUs, whatever their vendor names the resource: nvidia.com/gpu, amd.com/gpu."""
+    """Return the sum of the hours of all GPU resources, such as nvidia.com/gpu and amd.com/gpu."""
     return sum(spent for name, spent in hours.items() if "gpu" in name.rpartition("/")[2].lower())

@@ -29,13 +29,13 @@ Examples:
 @FORMAT
 @KUBECONFIG
 def queue(name: str | None, *, output: str, kubeconfig: str | None) -> None:
-    """Show the queues: the used and free quota, the gangs that use it, and the gangs that wait, in planning order.
+    """Show the queues: used and free quota, the gangs that use it, and the waiting gangs in planning order.
 
-    Where the ends of running gangs are known, a waiting gang has an estimate: when its quota is free. Ends are known
-    by activeDeadlineSeconds, or by the annotation phalanx.dev/expected-duration of a workload.
+    If the ends of running gangs are known, the estimated start of each waiting gang is shown. An end is known from
+    activeDeadlineSeconds, or from the annotation phalanx.dev/expected-duration of a workload.
 
-    Without a name, one line for each quota. Queues without gangs are shown if a queue of their cohort has gangs. Exit
-    status 1: no gang has this queue.
+    Without a name, each quota has one line. A queue without gangs is shown if a queue of its cohort has gangs. Exit
+    status 1: no gang uses or waits for the named queue.
     """
     live = live_cluster(kubeconfig)
     gangs, now = read_apart(live.sources).gangs, datetime.now(UTC)
@@ -94,7 +94,7 @@ def _detail(report: QueueReport, now: datetime) -> str:
 
 
 def _ahead(at: datetime | None, now: datetime) -> str:
-    """Return how far ahead a time is; "" for an unknown one."""
+    """Return how long from now a time is, such as "in 5m30s"; "" for None."""
     return "" if at is None else f"in {since(now, at)}"
 
 

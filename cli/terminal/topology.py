@@ -16,7 +16,7 @@ from kube.quantities import written
 from planning.dry_run import Live
 
 _SELDOM_SCARCE = ("memory", "ephemeral-storage", "pods")
-"""Resources that only `-o wide` shows; hugepages too."""
+"""Resources that only `-o wide` shows. Hugepages are shown there only, too."""
 _GANGS_SHOWN = 3
 
 
@@ -37,10 +37,10 @@ Examples:
 def topology(
     name: str | None, *, level: str | None, nodes: bool, output: str, watch: bool, kubeconfig: str | None
 ) -> None:
-    """Show the domains of a topology (absent: of each): nodes, what is free and used, and which gangs are there.
+    """Show the domains of a topology, or of all topologies: their nodes, free and used capacity, and gangs.
 
-    Free is what a newcomer finds without evicting anybody: what is held for gangs is not free, the room of pods on
-    their way out is. Exit status 1 where there is no such topology or level.
+    Free is the capacity that a new pod gets without evictions. Reserved capacity is not free. The capacity of
+    terminating pods is free. Exit status 1: the topology or the level does not exist.
     """
 
     def rendered(live: Live) -> str:
@@ -54,7 +54,11 @@ def topology(
 
 
 def _chosen(found: Sequence[TopologyShown], name: str | None, level: str | None, *, nodes: bool) -> list[TopologyShown]:
-    """The topologies with this name, or all of them, with domains down to the requested level."""
+    """Return the topologies with this name (None: all), with their domains down to the requested level.
+
+    :param level: the narrowest level; None: the level above the nodes, or the nodes if `nodes`.
+    :raises click.ClickException: there is no such topology or level.
+    """
     named = [each for each in found if name is None or each.topology.called(name)]
     if not named:
         others = ", ".join(each.topology.full_name for each in found if each.topology.name)
@@ -83,7 +87,7 @@ def _rendered(chosen: Sequence[TopologyShown], output: str) -> str:
 
 
 def _data(picture: TopologyShown) -> Json:
-    """A topology for programs. Amounts are integers: cpu in millicores, memory in bytes, pieces otherwise."""
+    """Return a topology as JSON data. Amounts are integers: cpu in millicores, memory in bytes, others in pieces."""
     return {
         "name": picture.topology.name,
         "kind": picture.topology.kind,
@@ -129,7 +133,10 @@ def _text(picture: TopologyShown, *, wide: bool) -> str:
 
 
 def _resources(root: DomainShown, *, wide: bool) -> list[str]:
-    """The resources that have a column: cpu, then extended resources such as GPUs, then seldom scarce resources."""
+    """Return the resources that get a column: cpu first, then extended resources such as GPUs.
+
+    With `wide`, resources that are seldom scarce, such as memory, follow.
+    """
     there = [each for each in root.room.free if root.room.free[each] or root.room.used.get(each)]
     if not wide:
         there = [each for each in there if each not in _SELDOM_SCARCE and not each.startswith("hugepages-")]
@@ -151,7 +158,10 @@ def _gangs(domain: DomainShown, *, wide: bool) -> str:
 
 
 def _branches(domains: Sequence[DomainShown]) -> Iterator[tuple[DomainShown, str]]:
-    """Each domain with the lines that tie it to the one above it. They come parents first, each with all below it."""
+    """Yield each domain with the branch of the tree before its name, such as `│  └─ `.
+
+    The domains are in the order of the tree: each one is followed by all domains below it.
+    """
     last: dict[int, bool] = {}
     followed: dict[tuple[str, ...], str] = {each.path[:-1]: each.path[-1] for each in domains if each.path}
     for each in domains:
@@ -165,7 +175,12 @@ def _branches(domains: Sequence[DomainShown]) -> Iterator[tuple[DomainShown, str
 
 
 def _lacking(outside: Mapping[str, str]) -> str:
-    """The number of nodes outside of all domains, by the label that they lack, as lines."""
+    """Return lines that say how many nodes are outside the topology, one for each label that they lack.
+
+    "" if none is outside.
+
+    :param outside: by node, the label that it lacks.
+    """
     counts: dict[str, int] = {}
     for label in outside.values():
         counts[label] = counts.get(label, 0) + 1

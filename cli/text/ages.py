@@ -1,4 +1,4 @@
-"""Formats the API server's times as ages and as times since a start."""
+"""Formats times as ages such as "5m", and durations such as "1h30m"."""
 
 from datetime import datetime
 
@@ -8,7 +8,7 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def age(text: str, now: datetime) -> str:
-    """How long ago an RFC 3339 time was, in one unit; "?" for any other text."""
+    """Return how long ago an RFC 3339 time was, in one unit, such as "90s" or "5m"; "?" for any other text."""
     if (start := instant(text)) is None:
         return "?"
     seconds = max(0, int((now - start).total_seconds()))
@@ -22,12 +22,12 @@ def age(text: str, now: datetime) -> str:
 
 
 def since(start: datetime, later: datetime) -> str:
-    """How long after the start, in whole seconds, minutes, hours or days, two of these at most."""
+    """Return the duration from `start` to `later` in at most two units, such as "1h30m"."""
     return lasting((later - start).total_seconds())
 
 
 def lasting(duration: float) -> str:
-    """A duration in seconds as whole seconds, minutes, hours or days, two of these at most."""
+    """Return a duration, given in seconds, in at most two units, such as "1h30m" or "45s"."""
     seconds = max(0, int(duration))
     parts: list[str] = []
     for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "m"), (1, "s")):

@@ -1,4 +1,4 @@
-"""Lists in columns that are aligned as in kubectl, in colour only on a terminal."""
+"""Formats tables for the terminal, with columns aligned as in kubectl. They are coloured only on a terminal."""
 
 import io
 import sys
@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 GAP = 3
-"""Spaces between two columns."""
+"""The number of spaces between two columns."""
 STYLES: Mapping[str, str] = {
     "Placed": "green",
     "Released": "green",
@@ -22,11 +22,11 @@ STYLES: Mapping[str, str] = {
     "Failed": "red",
     "Warning": "red",
 }
-"""Words that have a colour, wherever they are a whole cell."""
+"""The colour of a cell that consists of this word."""
 
 
 class Columns:
-    """Rows below their titles. A column is as wide as its widest cell so far: later rows keep it, or widen it."""
+    """A table that is printed row by row. A column is as wide as its widest cell so far, so later rows may widen it."""
 
     def __init__(self, titles: Sequence[str], indent: str = "") -> None:
         self._titles = titles
@@ -34,7 +34,7 @@ class Columns:
         self._widths = [cell_len(title) for title in titles]
 
     def head(self) -> Text:
-        """The line of titles."""
+        """Return the line of titles."""
         return Text(self._line(self._titles), style="dim")
 
     def fit(self, rows: Iterable[Sequence[str]]) -> None:
@@ -43,7 +43,7 @@ class Columns:
             self._widths = [max(width, cell_len(cell)) for width, cell in zip(self._widths, row, strict=True)]
 
     def row(self, cells: Sequence[str]) -> Text:
-        """One row, on one line."""
+        """Return one row as a line. It widens the columns if needed."""
         self.fit([cells])
         text = Text(self._line(cells))
         start = len(self._indent)
@@ -59,14 +59,17 @@ class Columns:
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]], indent: str = "") -> list[Text]:
-    """All rows below their titles."""
+    """Return the lines of a table: the titles, then the rows."""
     columns = Columns(titles, indent)
     columns.fit(rows)
     return [columns.head(), *map(columns.row, rows)]
 
 
 def lines(texts: Iterable[Text]) -> str:
-    """The texts as lines, never wrapped. They are coloured if standard output is a terminal, unless NO_COLOR is set."""
+    """Return the texts as lines, which are never wrapped.
+
+    They contain colours if standard output is a terminal and NO_COLOR is not set.
+    """
     terminal = sys.stdout.isatty()
     console = Console(file=io.StringIO(), force_terminal=terminal, highlight=False)
     with console.capture() as capture:

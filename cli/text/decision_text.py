@@ -1,4 +1,4 @@
-"""Decisions as text for a terminal: the result, one line for each pod, and the tree of the used domains."""
+"""Formats planning decisions for a terminal: the result, one line for each pod, and the tree of the used domains."""
 
 import io
 import sys
@@ -28,7 +28,7 @@ _INDENT, _GAP = "  ", "   "
 
 
 def render(decisions: Sequence[Decision]) -> str:
-    """All decisions as text. If the output is a terminal, the text is coloured and fits its width."""
+    """Return all decisions as text. If standard output is a terminal, the text is coloured and fits its width."""
     terminal = sys.stdout.isatty()
     console = Console(file=io.StringIO(), force_terminal=terminal, width=None if terminal else _UNLIMITED)
     with console.capture() as capture:
@@ -110,7 +110,10 @@ def _victims(decision: Decision) -> Text:
 
 
 def _tree(decision: Decision) -> Tree:
-    """The domains in use, with how many members each holds; the narrowest names its nodes."""
+    """Return the tree of the domains that the plan uses, each with its number of pods.
+
+    The narrowest domains above the nodes also list their nodes.
+    """
     above, nodes = decision.levels[:-1], decision.levels[-1]
     root = Tree(Text(f"{' > '.join(level.level for level in above)}: {pods(len(decision.assignments))}"))
     branches: dict[tuple[str, ...], Tree] = {(): root}
@@ -133,7 +136,7 @@ def _nearest(nearest: Iterable[NearDomain]) -> Text:
 
 
 def _columns(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Text:
-    """Rows below their titles, aligned as kubectl's: a line a row, however many, never broken inside a cell."""
+    """Return a table with aligned columns as one text: a line of titles, then one line for each row, never wrapped."""
     widths = [max(map(cell_len, cells)) + len(_GAP) for cells in zip(titles, *rows, strict=True)]
 
     def line(cells: Sequence[str]) -> str:

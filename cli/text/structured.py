@@ -1,4 +1,4 @@
-"""Output for programs: JSON or YAML."""
+"""Encodes output for programs as JSON or YAML."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The state of a gang as text for a terminal: one headline, then only parts that have content."""
+"""Formats the state of a gang for a terminal, for `phalanx why`: a headline, then the parts that are not empty."""
 
 import io
 import sys
@@ -20,10 +20,10 @@ from planning.stories.facts import GangFacts, asked_by, left_over, pod_state, pr
 from planning.stories.timeline import moment
 
 NO_LEADER_SECONDS = 60
-"""If a lease is not renewed for its duration and this many seconds more, it counts as without a holder."""
+"""If the controllers' Lease is overdue by its duration and so many seconds more, no controller counts as leading."""
 
 MOST_ROWS = 10
-"""The most pods with a row each. More rows would push the answer off a screen of 24 lines."""
+"""The most pods with a row of their own. More rows would push the answer off a screen of 24 lines."""
 _UNLIMITED = 100_000
 """The width in columns if the output is no terminal. Lines are not wrapped, so that other programs can read them."""
 _STYLES = {
@@ -35,7 +35,7 @@ _STYLES = {
 
 
 def render(story: GangFacts, now: datetime) -> str:
-    """The whole story as text. If the output is a terminal, the text is coloured and fits its width."""
+    """Return the state of the gang as text, which is coloured and fits the width if standard output is a terminal."""
     terminal = sys.stdout.isatty()
     console = Console(file=io.StringIO(), force_terminal=terminal, width=None if terminal else _UNLIMITED)
     with console.capture() as capture:
@@ -45,7 +45,7 @@ def render(story: GangFacts, now: datetime) -> str:
 
 
 def _parts(story: GangFacts, now: datetime) -> Iterator[RenderableType]:
-    """The answer and the remedies first, then the facts behind them, the pods and the events."""
+    """Yield the parts of the text: the message and the remedies first, then the facts, the pods and the events."""
     yield _headline(story)
     yield Text(f"  {story.status.get('message') or 'nothing has been decided yet'}")
     for lines in _answers(story):
@@ -63,7 +63,7 @@ def _parts(story: GangFacts, now: datetime) -> Iterator[RenderableType]:
 
 
 def _answers(story: GangFacts) -> Iterator[Sequence[str]]:
-    """Groups of lines: the remedies, the reason for the plan's domains, and the reason why extra members wait."""
+    """Yield groups of lines: which changes would help, why the plan uses its domains, and why extra members wait."""
     explanation = story.status.get("explanation") or {}
     if changes := explanation.get("wouldFitIf"):
         yield [f"would fit if: {change}" for change in changes]
@@ -101,7 +101,10 @@ def _facts(story: GangFacts, now: datetime) -> Iterator[Sequence[str]]:
 
 
 def leader_trouble(leader: Manifest | None, now: datetime) -> str:
-    """A warning that no controller leads, so nothing changes. "" if one leads, or if the lease cannot be read."""
+    """Return a warning if no controller leads, so that nothing will change; "" if one leads.
+
+    :param leader: the spec of the controllers' Lease; None if there is no Lease; empty if it may not be read.
+    """
     if leader is None or (leader and not leader.get("holderIdentity")):
         return "none is running: nothing will change until one does"
     if not leader:
@@ -113,7 +116,10 @@ def leader_trouble(leader: Manifest | None, now: datetime) -> str:
 
 
 def _members(story: GangFacts) -> RenderableType | None:
-    """The pods with their states and nodes. Of many pods, those in one state share a row."""
+    """Return a table of the gang's pods with their states and nodes; None if there are no pods.
+
+    If there are more than `MOST_ROWS`, the pods in one state share a row.
+    """
     planned = {(e["namespace"], e["pod"]): e["node"] for e in story.status.get("assignments") or ()}
     home = story.manifest["metadata"]["namespace"]
     rows = []
@@ -133,7 +139,7 @@ def _members(story: GangFacts) -> RenderableType | None:
 
 
 def _folded(rows: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-    """One row for all pods in one state: their names and their nodes as ranges."""
+    """Return one row for all pods in the same state: their names and nodes are compressed, such as `node-1..3`."""
     by_state: dict[str, list[tuple[str, str]]] = {}
     for name, state, node in rows:
         by_state.setdefault(state, []).append((name, node))

@@ -1,5 +1,6 @@
 """Requests to the API server. Responses are decoded into objects and trimmed to the fields that Phalanx reads.
 
 Start with `transport`, which sends every request. `connecting` finds the cluster. `single` reads the current state of
-one object. `token_reviews` asks what a token may do. `trimming` makes objects small enough to keep.
+one object. `token_reviews` checks what the bearer of a token may do. `trimming` makes objects small enough to keep all
+of them in memory.
 """

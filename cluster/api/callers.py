@@ -12,12 +12,12 @@ AsBearer = Callable[[str], Transport]
 
 
 class NotToldError(Exception):
-    """The API server denies the caller's request or is unreachable. The text is one line for a person."""
+    """The API server denies the caller's request or cannot be reached. The text is the reason, for users."""
 
 
 @contextlib.contextmanager
 def plain_refusals() -> Iterator[None]:
-    """Raise `NotToldError` for any error of a request in the `with` block."""
+    """Turn any error of a request to the API server in the `with` block into `NotToldError`."""
     try:
         yield
     except (ApiException, *UNREACHABLE) as error:

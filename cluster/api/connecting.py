@@ -1,4 +1,4 @@
-"""Connects a Phalanx program to its cluster."""
+"""Finds the cluster of a Phalanx program, from a kubeconfig or from inside the cluster, and connects to it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,31 +10,32 @@ from kubernetes.client import ApiClient, Configuration
 from cluster.api.transport import Transport
 
 POOL_SIZE = 64
-"""Connections kept open: one for each watch, and one for each write in flight."""
+"""The most connections that are kept open: one for each watch, and one for each write in flight."""
 IN_CLUSTER_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 DEFAULT_NAMESPACE = "default"
 
 
 def connect(kubeconfig: str | None = None) -> Transport:
-    """Connect as the kubeconfig says. Without one, connect in-cluster, or else by the user's own kubeconfig.
+    """Return a transport to the cluster of the kubeconfig.
 
-    The client does not retry requests: timeouts are exact, and the caller gets every error.
+    Without a kubeconfig it uses the pod's service account or, outside a cluster, the user's default kubeconfig. The
+    client does not retry requests, so timeouts are exact and the caller gets every error.
 
-    :raises kubernetes.config.ConfigException: there is no cluster to be found that way.
+    :raises kubernetes.config.ConfigException: the configuration cannot be read, or names no cluster.
     """
     settings = Configuration()
     _load(settings, kubeconfig)
     settings.connection_pool_maxsize = POOL_SIZE
     settings.keep_alive = True
-    # Else urllib3 asks up to four times, each with the whole timeout, and sleeps between as long as `Retry-After` says.
+    # Otherwise urllib3 sends a request up to four times, each with the whole timeout, and waits for `Retry-After`.
     settings.retries = False
     return Transport(ApiClient(settings))
 
 
 def token_of(kubeconfig: str | None = None) -> Callable[[], str]:
-    """Return a function that returns the kubeconfig's current bearer token; "" if it authenticates in another way.
+    """Return a function that returns the present bearer token; "" if the kubeconfig authenticates in another way.
 
-    :raises kubernetes.config.ConfigException: there is no cluster to be found that way.
+    :raises kubernetes.config.ConfigException: the configuration cannot be read, or names no cluster.
     """
     settings = Configuration()
     _load(settings, kubeconfig)
@@ -42,9 +43,11 @@ def token_of(kubeconfig: str | None = None) -> Callable[[], str]:
 
 
 def namespace_of(kubeconfig: str | None = None) -> str:
-    """Return the namespace of the kubeconfig's current context; in a cluster the program's own; else "default".
+    """Return the namespace for requests that name none.
 
-    :raises kubernetes.config.ConfigException: there is no cluster to be found that way.
+    It is the namespace of the kubeconfig's current context or, in a cluster, of the program's pod; else "default".
+
+    :raises kubernetes.config.ConfigException: the configuration cannot be read, or names no cluster.
     """
     if kubeconfig is None and IN_CLUSTER_NAMESPACE.exists():
         return IN_CLUSTER_NAMESPACE.read_text().strip() or DEFAULT_NAMESPACE

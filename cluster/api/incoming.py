@@ -1,7 +1,8 @@
 """An HTTP response that can report, without waiting, whether more data has arrived.
 
-The duration of a read does not show it: each read releases the interpreter lock. Beside a busy thread it takes 5 ms to
-get the lock back. For the same reason the response is read in large pieces.
+The reader of a watch needs that to know when a burst of events is over. The duration of a read does not show it,
+because each read releases the interpreter lock. Beside a busy thread, it takes 5 ms to get the lock back. For the same
+reason the response is read in large pieces.
 """
 
 import contextlib
@@ -14,11 +15,11 @@ from typing import Any
 from urllib3.util import wait_for_read
 
 _PIECE = 65_536
-"""Bytes that are read at once: http.client's own buffer has 8,192, which is two or three pods."""
+"""The most bytes of one read. http.client's own buffer has 8,192 bytes, which is two or three pods."""
 
 
 class Incoming(http.client.HTTPResponse):
-    """A response of http.client with a larger buffer, whose content can be checked without a read."""
+    """A response of http.client with a larger buffer, which can report whether data is available."""
 
     def __init__(self, sock: socket.socket, *arguments: Any, **options: Any) -> None:
         super().__init__(sock, *arguments, **options)
@@ -33,7 +34,10 @@ class Incoming(http.client.HTTPResponse):
         return bool(self._buffered()) or _readable(self._socket)
 
     def _buffered(self) -> bytes:
-        """Return data of the buffer without a read. `peek` alone would fill an empty buffer, and wait for data."""
+        """Return some of the buffered data without removing it; empty if there is none.
+
+        `peek` alone would fill an empty buffer from the connection and wait for data.
+        """
         self._raw.held = True
         try:
             return self.fp.peek(1)
@@ -42,7 +46,7 @@ class Incoming(http.client.HTTPResponse):
 
 
 class _Raw(io.RawIOBase):
-    """The raw stream of a connection. While `held` is True, it returns no bytes."""
+    """The raw stream of a connection, which can be held: while `held` is True, a read returns no bytes at once."""
 
     def __init__(self, below: io.RawIOBase) -> None:
         super().__init__()
@@ -54,7 +58,7 @@ class _Raw(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        """Read bytes into the buffer; None: there are none now."""
+        """Read bytes into the buffer and return their number; None while the stream is held."""
         return None if self.held else self._below.readinto(buffer)
 
     def fileno(self) -> int:
@@ -69,7 +73,7 @@ class _Raw(io.RawIOBase):
 
 def _readable(sock: socket.socket) -> bool:
     """Whether a connection has data to read. True if that is unknown, because waiting could delay the reader."""
-    if not isinstance(sock, socket.socket):  # TLS within TLS, as a proxy may want it
+    if not isinstance(sock, socket.socket):  # TLS within TLS, which an HTTPS proxy needs
         return True
     if isinstance(sock, ssl.SSLSocket) and sock.pending():
         return True

@@ -10,7 +10,7 @@ from cluster.api.trimming import trim_manifest
 
 
 class UnreadError(Exception):
-    """The API server did not return the objects. The text holds the reason."""
+    """The API server could not be asked for an object, or refused. The text is the reason, for users."""
 
 
 def read_one(
@@ -24,9 +24,14 @@ def read_one(
     name: str,
     seconds: float,
 ) -> Mapping[str, Any] | None:
-    """Return one object; None if it does not exist. It is listed by name, because the accounts have permission to list.
+    """Return one object, trimmed; None if it does not exist.
 
-    :param seconds: to connect, and between bytes. Raises `UnreadError`.
+    It is read by a list with its name, because Phalanx's service accounts have the permission to list.
+
+    :param versions: the versions in which the kind may be served, best first.
+    :param namespace: "" for a cluster-scoped kind.
+    :param seconds: the time limit to connect, and between received bytes.
+    :raises UnreadError: the object could not be read.
     """
     root = f"/apis/{group}" if group else "/api"
     within = f"namespaces/{namespace}/" if namespace else ""
@@ -48,7 +53,13 @@ def read_one(
 def read_list(
     transport: Transport, path: str, kind: str, *, seconds: float, most: int = 0
 ) -> tuple[Mapping[str, Any], ...]:
-    """Return up to `most` objects of a kind; 0: all. `seconds`: to connect, and between bytes. Raises `UnreadError`."""
+    """Return the objects of a kind, trimmed.
+
+    :param path: the API path of the collection.
+    :param seconds: the time limit to connect, and between received bytes.
+    :param most: return at most so many objects; 0: all.
+    :raises UnreadError: the objects could not be read.
+    """
     query = {"limit": str(most)} if most else None
     try:
         answer = transport.request("GET", path, query=query, timeout=(seconds, seconds))

@@ -1,4 +1,4 @@
-"""Checks whether the bearer of a token may use a path, by the API server, as the stock components do.
+"""Asks the API server whether the bearer of a token may use a path of one of Phalanx's own servers.
 
 TokenReview identifies the user. SubjectAccessReview on a non-resource path returns whether the user may use it:
 https://kubernetes.io/docs/reference/access-authn-authz/authorization/#checking-api-access
@@ -19,7 +19,9 @@ from cluster.api.transport import UNREACHABLE, Transport, message_of
 from timing.clock import SYSTEM_CLOCK, Clock
 
 KEEP_SECONDS = 60.0
+"""Seconds for which the result of a check is cached."""
 MOST_KEPT = 1024
+"""The most cached results. The oldest one is dropped first."""
 TIMEOUT = (2.0, 5.0)
 
 _BEARER = {"WWW-Authenticate": "Bearer"}
@@ -38,15 +40,19 @@ class AccessError(Exception):
 
 
 class AccessCheck(Protocol):
-    """Decides who may use a path."""
+    """Decides which tokens may use which paths of a server."""
 
     def access(self, token: str, verb: str, path: str) -> Access:
-        """Whether the bearer of `token` may `verb` ("get", "post") the path. Raises AccessError."""
+        """Return whether the bearer of the token may use the path.
+
+        :param verb: the HTTP method in lower case, such as "get".
+        :raises AccessError: the API server did not answer.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The HTTP response to a request that is denied: its status, one line for a person, and its headers."""
+    """The HTTP response to a request that is denied. `text`: the reason, as one line for users."""
 
     status: int
     text: str
@@ -54,7 +60,11 @@ class Refusal:
 
 
 def refusal(check: AccessCheck, authorization: str, verb: str, path: str) -> Refusal | None:
-    """Return the response that denies this request; None if it is allowed. `authorization`: the header, else ""."""
+    """Return the response that denies this request; None if the request is allowed.
+
+    :param authorization: the request's Authorization header; "" if it has none.
+    :param verb: the HTTP method in lower case, such as "get".
+    """
     if not (token := token_in(authorization)):
         return Refusal(401, "a bearer token is needed", _BEARER)
     try:
@@ -71,7 +81,7 @@ def refusal(check: AccessCheck, authorization: str, verb: str, path: str) -> Ref
 
 
 class AccessReviewer:
-    """Asks the API server and caches each answer for `KEEP_SECONDS`. Threads may share a reviewer."""
+    """An `AccessCheck` that asks the API server and caches each result for `KEEP_SECONDS`. Safe to share by threads."""
 
     def __init__(self, transport: Transport, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._transport = transport
@@ -80,7 +90,11 @@ class AccessReviewer:
         self._kept: OrderedDict[tuple[bytes, str, str], tuple[float, Access]] = OrderedDict()
 
     def access(self, token: str, verb: str, path: str) -> Access:
-        """Whether the bearer of `token` may `verb` ("get", "post") the path. Raises AccessError."""
+        """Return whether the bearer of the token may use the path, from the cache or from the API server.
+
+        :param verb: the HTTP method in lower case, such as "get".
+        :raises AccessError: the API server did not answer.
+        """
         key = (hashlib.sha256(token.encode()).digest(), verb, path)
         with self._lock:
             until, answer = self._kept.get(key, (0.0, Access.FORBIDDEN))

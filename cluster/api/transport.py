@@ -1,7 +1,8 @@
-"""Requests to the API server over the official client: its authentication, TLS and connection pool, none of its models.
+"""Sends requests to the API server, with authentication, TLS and connection pool of the official Python client.
 
-The client's typed decoding costs a hundred times more than msgspec's, so callers get raw bytes or plain JSON. Its
-processing of parameters and bodies costs as much as sending them, so requests use its connection pool directly.
+The client's typed decoding costs a hundred times more than msgspec's, so callers get raw bytes or plain JSON. The
+client's processing of parameters and bodies costs as much as sending them, so requests use its connection pool
+directly.
 """
 
 import threading
@@ -27,10 +28,11 @@ UNREACHABLE = (urllib3.exceptions.HTTPError, OSError)
 """Exceptions of the transport if the API server cannot be reached. An error response raises ApiException instead."""
 
 SHORTEST_WAIT, LONGEST_WAIT = 1.0, 30.0
-"""Seconds to wait for an overloaded API server: if it sends no `Retry-After`, and at most."""
+"""Seconds to wait for an overloaded API server: the wait if it sends no `Retry-After`, and the longest wait."""
 SIGNED_IN_SECONDS = 1.0
 """Seconds for which an authentication header is reused before the client is asked for a new one."""
 _LONG_NUMBER = 6
+"""The number of digits from which a `Retry-After` is ignored as senseless."""
 _SAME_FOR_BEARERS = (
     *("host", "ssl_ca_cert", "ca_cert_data", "verify_ssl", "assert_hostname", "tls_server_name"),
     *("proxy", "no_proxy", "proxy_headers", "retries", "keep_alive"),
@@ -38,16 +40,17 @@ _SAME_FOR_BEARERS = (
 """Settings of a client that name the API server and how it is verified. None of them identifies the caller."""
 
 Timeout = tuple[float, float]
+"""Seconds to connect, and seconds between received bytes."""
 DEFAULT_TIMEOUT: Timeout = (5.0, 30.0)
 
 Allowance = Callable[[], float]
-"""Function that returns the seconds that a write sent now may take. It raises if no write may be sent any more. The
-function chooses the exception.
+"""Function that returns how many seconds a write that is sent now may take. It raises an exception of its own if no
+write may be sent any more, because the term of a leader is over.
 """
 
 
 class _Sending(threading.local):
-    """The allowance of this thread's request. The connection calls it after connecting, right before it sends."""
+    """The allowance of the request that this thread is sending. The connection calls it right before it sends."""
 
     allowance: Allowance | None = None
 
@@ -56,8 +59,9 @@ _SENDING = _Sending()
 
 
 class _Connection(urllib3.connection.HTTPConnection):
-    """A connection that checks the allowance again after it is established. Connecting may take so long that the
-    leader's term has ended by then.
+    """A connection that checks the allowance again right before it sends a request.
+
+    Connecting may take so long that the leader's term has ended by then.
     """
 
     incoming: Incoming | None = None
@@ -69,7 +73,7 @@ class _Connection(urllib3.connection.HTTPConnection):
         return self.incoming
 
     def request(self, *arguments: Any, **options: Any) -> None:
-        """Call the allowance, if there is one, and send the request."""
+        """Send a request. Right before that, call the allowance, which raises if the leader's term is over."""
         if _SENDING.allowance is not None:
             _SENDING.allowance()
         super().request(*arguments, **options)
@@ -88,7 +92,7 @@ class _SafePool(urllib3.HTTPSConnectionPool):
 
 
 class Transport:
-    """One API server, as one identity. Safe to share between threads."""
+    """Sends requests to one API server with one identity. Safe to share between threads."""
 
     def __init__(
         self,
@@ -98,7 +102,11 @@ class Transport:
         bearer: str = "",
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        """`bearer`: the token for authentication; "": the client's configuration decides."""
+        """Use the connections and the configuration of this client.
+
+        :param allowance: called before every request but GETs (`within`); None: writes are always allowed.
+        :param bearer: the token for authentication; "": the client's configuration decides.
+        """
         self._client = api_client
         self._clock = clock
         self._bearer = bearer
@@ -109,14 +117,15 @@ class Transport:
     def within(self, allowance: Allowance) -> "Transport":
         """Return a transport for the same API server and identity that calls `allowance` before every request but GETs.
 
-        The returned seconds are the client's time limit. They are also sent to the API server (`timeout`). Without that
-        the API server could carry out a write after the client has stopped waiting for it.
+        The seconds that it returns are the time limit of the request. They are also sent to the API server as
+        `timeout`. So the API server carries out no write after the client has stopped waiting for it.
         """
         return Transport(self._client, allowance, bearer=self._bearer, clock=self._clock)
 
     def for_bearers(self) -> "Callable[[str], Transport]":
-        """Return a function from a token to a transport for the same API server that authenticates with that token.
-        Its requests carry nothing of this transport's own identity.
+        """Return a function that makes a transport for a given token, to the same API server.
+
+        Requests of such a transport authenticate with the token only, and not with this transport's identity.
         """
         ours = self._client.configuration
         theirs = Configuration()
@@ -138,7 +147,7 @@ class Transport:
         timeout: Timeout = DEFAULT_TIMEOUT,
         headers: Mapping[str, str] | None = None,
     ) -> urllib3.BaseHTTPResponse:
-        """Send one request and return the unread response (the caller reads or releases it).
+        """Send one request. Return the response unread: the caller must read or release it.
 
         :param headers: replace the default headers of the same name.
         :param timeout: seconds to connect and seconds between bytes.
@@ -183,16 +192,17 @@ class Transport:
         timeout: Timeout = DEFAULT_TIMEOUT,
         kind: Any = Any,
     ) -> Any:
-        """Send one request and return the answer as plain JSON. Parameters and errors as in `open`.
+        """Send one request and return the decoded answer. For the other parameters and errors, see `open`.
 
-        :param kind: the type to decode (a Struct, `msgspec.Raw` for nothing). Other fields are not decoded.
+        :param kind: the type to decode into: `Any` for plain JSON, a Struct for its fields only, `msgspec.Raw` for
+            undecoded bytes.
         """
         response = self.open(method, path, query=query, body=body, content_type=content_type, timeout=timeout)
         return msgspec.json.decode(response.data or b"null", type=kind)
 
     @cached_property
     def _pool(self) -> urllib3.HTTPConnectionPool:
-        """The connection pool of the API server, without the pool manager's overhead for each request."""
+        """The connection pool of the API server. It is looked up once, because each look-up costs time."""
         pool: urllib3.HTTPConnectionPool = self._client.rest_client.pool_manager.connection_from_url(
             self._client.configuration.host
         )
@@ -200,14 +210,19 @@ class Transport:
 
     @cached_property
     def _prefix(self) -> str:
-        """The prefix of each request path. Through a proxy without TLS, a request must have the whole URL."""
+        """The text before the path of each request: the path of the API server's URL.
+
+        For a request over plain HTTP through a proxy it is the whole URL, which such a request must contain.
+        """
         host: str = self._client.configuration.host
         proxied = self._client.rest_client.pool_manager.proxy is not None and self._pool.scheme == "http"
         return host if proxied else urlsplit(host).path
 
     def _signed_in(self) -> Mapping[str, str]:
-        """Return the authentication header. The client creates it at most once in `SIGNED_IN_SECONDS`, because it
-        rebuilds its settings each time. The client replaces a token before it expires.
+        """Return the authentication header.
+
+        The client creates it at most once in `SIGNED_IN_SECONDS`, because that is slow. The client also replaces a
+        token before it expires.
         """
         if self._bearer:
             return {"Authorization": f"Bearer {self._bearer}"}
@@ -221,9 +236,9 @@ class Transport:
 
 
 def lines_of(response: urllib3.BaseHTTPResponse, *, drained: bool = False) -> Generator[bytes, None, None]:
-    """Yield the lines of a watch as they come, until the server ends it; the connection is closed in the end.
+    """Yield the lines of a watch response as they arrive, until the server ends it. Then close the connection.
 
-    :param drained: whether an empty line follows whenever all that has come was given, and the next is waited for.
+    :param drained: whether to yield an empty line each time before waiting, when all arrived lines have been yielded.
     :raises urllib3.exceptions.HTTPError, OSError: the connection broke, or was silent for too long.
     """
     pending = b""
@@ -245,7 +260,7 @@ def _at_hand(response: urllib3.BaseHTTPResponse) -> bool:
 
 
 def message_of(error: Exception) -> str:
-    """Return what the API server said, or the error's own text: one line for a person."""
+    """Return the message of an API server's error answer, or the text of any other error, for users."""
     if isinstance(error, ApiException):
         try:
             return str(msgspec.json.decode(error.body or "{}").get("message") or error.reason)
@@ -255,14 +270,14 @@ def message_of(error: Exception) -> str:
 
 
 def namespace_ends(error: ApiException) -> bool:
-    """Whether something could not be made because its namespace is being deleted (cause NamespaceTerminating)."""
+    """Whether an object could not be created because its namespace is being deleted (cause NamespaceTerminating)."""
     return _caused_by(error, "NamespaceTerminating")
 
 
 def over_budget(error: ApiException) -> bool:
-    """Whether a pod may not be evicted because of a disruption budget (cause DisruptionBudget of policy/v1).
+    """Whether an eviction was refused because of a disruption budget (cause DisruptionBudget of policy/v1).
 
-    Other refusals have the same status, 429: priority and fairness, a full queue, a proxy.
+    The status 429 alone does not show that: an overloaded API server or a proxy answers with it, too.
     """
     return error.status == HTTPStatus.TOO_MANY_REQUESTS and _caused_by(error, "DisruptionBudget")
 
@@ -270,8 +285,8 @@ def over_budget(error: ApiException) -> bool:
 def asked_to_wait(error: ApiException) -> float | None:
     """Return the seconds after which a rejected request may be retried; None if the rejection is not temporary.
 
-    A rejection with status 429 or 503 is temporary, with or without a `Retry-After` (RFC 6585, section 4, and RFC 9110,
-    section 15.6.4).
+    Status 429 and 503 are temporary, with or without a `Retry-After` (RFC 6585, section 4, and RFC 9110, section
+    15.6.4). A refusal by a disruption budget is not.
     """
     if error.status not in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE) or over_budget(error):
         return None

@@ -1,6 +1,7 @@
-"""Trims decoded objects, so that tens of thousands fit in memory: unread fields are removed, equal parts are shared.
+"""Trims decoded objects, so that tens of thousands fit in memory.
 
-Pods of one workload share their containers, affinity, tolerations and so on. Recurring strings are interned.
+Fields that Phalanx does not read are removed. Equal parts of different objects become one object in memory: pods of one
+workload share their containers, affinity, tolerations and so on. Recurring strings are interned.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -19,7 +20,7 @@ KEPT_POD_CONDITIONS = ("PodScheduled", "Ready", "DisruptionTarget", RESIZE_PENDI
 KEPT_NODE_CONDITIONS = ("Ready",)
 
 _LONG = 64
-"""Annotation values of this length or more are not shared: they are rarely equal."""
+"""Annotation values of this length in characters or more are not interned, because they are rarely equal."""
 _LONG_PART = 16_384
 """Size in bytes above which a part of a pod is not compared with other pods' parts."""
 _TIED_VOLUMES = ("persistentVolumeClaim", "ephemeral")
@@ -30,7 +31,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def trim_pod(pod: Pod) -> Pod:
-    """Return the pod without volumes, conditions and annotations that Phalanx does not read; equal parts are shared."""
+    """Return the pod without the volumes, conditions and annotations that Phalanx does not read."""
     return Pod(metadata=_metadata(pod.metadata), spec=_spec(pod.spec), status=_pod_status(pod))
 
 
@@ -102,9 +103,10 @@ def _pod_status(pod: Pod) -> PodStatus:
 
 
 def _given_as_asked(pod: Pod) -> bool:
-    """Whether the status repeats the pod's requests exactly, as it does for nearly every pod of one container.
+    """Whether the resources in the pod's status are exactly those that its spec requests.
 
-    The status then adds nothing to the spec (`kube.requests`) and is not kept.
+    That is so for nearly every pod with one container. Then these parts of the status are dropped, because they add
+    nothing to the spec (`kube.requests`).
     """
     status, containers = pod.status, pod.spec.containers
     if len(containers) != 1 or pod.spec.init_containers or pod.spec.overhead or pod.spec.resources is not None:
@@ -135,7 +137,7 @@ def _interned(value: V) -> V:
 
 
 def _shared(part: V) -> V:
-    """An equal part that was seen before, else this one."""
+    """Return an equal object that was seen before, so that equal parts are one object in memory; else this one."""
     if part is None:
         return part
     kind: Any = type(part)
@@ -150,7 +152,7 @@ def _shared_all(parts: tuple[V, ...]) -> tuple[V, ...]:
 
 @lru_cache(maxsize=64)
 def _known(kind: Any) -> Callable[[bytes], Any]:
-    """Return a decoder that returns the same object for the same bytes, as long as its cache holds them."""
+    """Return a JSON decoder for this type that returns the same object for equal bytes, as long as they are cached."""
     decode: Callable[[bytes], Any] = msgspec.json.Decoder(kind).decode
     known = lru_cache(maxsize=4096)(decode)
     return lambda text: known(text) if len(text) <= _LONG_PART else decode(text)

@@ -1,4 +1,4 @@
-"""Batched reading of watch events during bursts: several events together cost less than each event alone.
+"""Decides when the reader of a watch pauses during a burst of events, so that several events are read together.
 
 An event that is read alone needs its own system call, lock and thread wake-up, and finds the processor's cache cold. It
 costs 0.2 to 0.3 ms; an event in a batch costs 0.03 to 0.05 ms. So during a burst the reader pauses to let events
@@ -7,15 +7,18 @@ gather. It pauses only after it has read all events that had arrived, so even in
 """
 
 APART = 0.1
-"""Seconds of silence after which a burst is over."""
+"""Seconds without an event after which a burst is over."""
 SHARE = 0.1
-"""A pause as a share of the burst's duration so far. A short burst is hardly delayed."""
+"""The length of a pause as a share of the burst's duration so far, so a short burst is hardly delayed."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.001, 0.025
-"""Seconds. A pause shorter than the minimum is skipped, because no events gather in it."""
+"""The bounds of a pause in seconds. A shorter pause is skipped, because no events would gather in it."""
 
 
 class Burst:
-    """The timing of one watch's events. Only the reading thread may use it. Times are monotonic seconds."""
+    """Measures the bursts of events of one watch, and says when to pause. Only the reading thread may use it.
+
+    All times are in monotonic seconds.
+    """
 
     def __init__(self) -> None:
         self._began: float | None = None
@@ -23,7 +26,7 @@ class Burst:
         """The time since which the reader waits for an event; None: an event was available at once."""
 
     def came(self, now: float) -> None:
-        """Record that an event has arrived."""
+        """Record that an event has been read. It begins a new burst if none has come for `APART` seconds."""
         if self._began is None or (self._waiting is not None and now - self._waiting > APART):
             self._began = now
         self._waiting = None

@@ -35,17 +35,19 @@ log = logging.getLogger(__name__)
 
 
 Protecting = Callable[[Mapping[ObjectKey, Mapping[str, Any]]], Protected]
+"""Function that returns, for the present objects of the cache, a function that says which pods may never be victims."""
 
 
 class ClusterCache:
-    """Watches one cluster. Safe to use from several threads.
+    """Watches one cluster and keeps its objects in memory. Safe to use from several threads.
 
-    :param kinds: group objects, topologies, workloads: kept as plain dicts; they may not be installed.
+    :param kinds: group objects, topologies and workloads, which are kept as plain dicts. They may not be installed.
     :param gate: the scheduling gate of pods that are not released yet.
-    :param protected: returns why a pod may never be a victim, beyond the pods that the cluster itself protects.
-    :param protecting: returns such a function for the objects of `kinds`, if the protection depends on these. Equal
+    :param protected: returns why a pod may never be a victim; "" if it may.
+    :param protecting: returns such a function from the present objects of `kinds`, if it depends on them. Two equal
         functions must protect the same pods.
-    :param groups_of: sorts pods into groups, so that a group's pods are found without reading all pods (`pods_of`).
+    :param groups_of: returns the groups of a pod, so that a group's pods are found without reading all pods
+        (`pods_of`).
     """
 
     def __init__(
@@ -66,7 +68,7 @@ class ClusterCache:
         self._woken = False
         self._complete = False
         self._captured = 0
-        """Version at which something in the snapshot last changed."""
+        """The version (`version`) in which something that a snapshot shows last changed."""
         self._callbacks: list[Callable[[], None]] = []
         self._snapshot: Snapshot | None = None
         self._protecting = protecting
@@ -156,15 +158,17 @@ class ClusterCache:
         )
 
     def start(self) -> None:
-        """Start all watches. Discovery starts first. Otherwise a kind that appears between a reflector's request and
-        the first request of discovery would not be noticed.
+        """Start all watches, each in a thread of its own.
+
+        Discovery starts first. Otherwise a kind that appears between a reflector's request and the first request of
+        discovery would not be noticed.
         """
         for each in self._own_threads():
             each.start()
 
     @property
     def reflectors(self) -> Sequence[Reflector[Any]]:
-        """The reflectors of the constructor's kinds. A simulation steps them in place of `start`."""
+        """The reflectors of all resources but user-defined kinds. A simulation drives them itself, without `start`."""
         return self._reflectors
 
     def _own_threads(self) -> "list[Reflector[Any] | Discovery]":
@@ -175,7 +179,7 @@ class ClusterCache:
             each.wake()
 
     def stop(self, timeout: float = 1.0) -> None:
-        """End all watches, and wait up to `timeout` seconds in total for their threads."""
+        """Stop all watches, and wait up to `timeout` seconds in total for their threads to end."""
         deadline = self._clock.monotonic() + timeout
         ending = [*self._own_threads(), *(each for further in self._further for each in further.stop())]
         for each in self._own_threads():
@@ -185,12 +189,13 @@ class ClusterCache:
             log.warning("still busy when told to stop: %s", ", ".join(late))
 
     def synced(self) -> bool:
-        """Whether everything has been listed once."""
+        """Whether every watched resource has been listed once, so that the cache is complete."""
         return not self.unsynced()
 
     def unsynced(self) -> tuple[str, ...]:
-        """Return the resources that have not been listed yet. User-defined kinds count only until everything has been
-        listed once. A user who describes another kind later must not make the cache unready.
+        """Return the API paths of the resources that have not been listed yet; empty if the cache is complete.
+
+        Once the cache was complete, it stays so: a user who describes another kind later must not make it unready.
         """
         if self._complete:
             return ()
@@ -200,11 +205,14 @@ class ClusterCache:
         return tuple(waiting)
 
     def troubles(self) -> Mapping[tuple[str, str], Trouble | None]:
-        """Return for user-defined kinds, by group and kind, why objects are missing (`FurtherKinds.troubles`)."""
+        """Return, by API group and kind of each user-defined kind, why objects are missing; None if none is missing.
+
+        A kind whose watch has no result yet has no entry.
+        """
         return {at: trouble for further in self._further for at, trouble in further.troubles().items()}
 
     def listed(self, plural: str) -> bool:
-        """Whether the objects of a resource have been listed once."""
+        """Whether the objects of a resource have been listed once. `plural`: its name, such as "pods"."""
         return all(each.synced for each in self._reflectors if each.name.endswith(f"/{plural}"))
 
     def wait_synced(self, timeout: float) -> bool:
@@ -220,38 +228,41 @@ class ClusterCache:
         return max(each.last_event_age for each in self._reflectors)
 
     def relists(self) -> int:
-        """Return how often a resource had to be listed again, summed over all resources."""
+        """Return how often resources had to be listed again because a watch was lost, in total."""
         return sum(each.relists for each in self._reflectors)
 
     def seen(self, plural: str) -> int:
-        """Return the resource version up to which the cache holds the objects of a resource."""
+        """Return the resourceVersion up to which the cache shows all changes of a resource, such as "pods"."""
         return max((each.seen for each in self._reflectors if each.name.endswith(f"/{plural}")), default=0)
 
     def version(self) -> int:
-        """Return the number of changes so far."""
+        """Return the version of the cache: the number of changes so far."""
         return self._version
 
     def wait_for_change(self, since: int, timeout: float) -> int:
-        """Wait for a version after `since`. Returns the present one: `since` after a timeout, and after `wake`."""
+        """Wait until the version is newer than `since`, or `wake` is called. Return the present version.
+
+        It is still `since` after `timeout` seconds without a change, and may be after `wake`.
+        """
         with self._changed:
             self._changed.wait_for(lambda: self._version > since or self._woken, timeout)
             self._woken = False
             return self._version
 
     def _touch(self) -> None:
-        """Report a change that is in no object, such as another trouble of a watch."""
+        """Report a change that is in no object, such as a new reason why a kind cannot be read."""
         with self.changing(captured=False):
             for journal in self._journals:
                 journal.other()
 
     def wake(self) -> None:
-        """End the current wait for a change, or else the next one, because the waiting thread has other work."""
+        """End the present wait for a change, or else the next one, because the waiting thread has other work."""
         with self._changed:
             self._woken = True
             self._changed.notify_all()
 
     def on_change(self, callback: Callable[[], None]) -> None:
-        """Call `callback` after each change, in the thread that saw it: it must be quick."""
+        """Call `callback` after each change, in the thread of the watch. It must be quick, because the watch waits."""
         self._callbacks.append(callback)
 
     @contextlib.contextmanager
@@ -273,7 +284,7 @@ class ClusterCache:
             yield
 
     def snapshot(self) -> Snapshot:
-        """Return the current snapshot. It stays the same object until something in it changes."""
+        """Return the snapshot of the present cluster. It is the same object as before if nothing in it has changed."""
         with self._changed:
             self._protect()
             self._let_time_pass()
@@ -292,7 +303,10 @@ class ClusterCache:
             return self._snapshot
 
     def next_departure(self) -> datetime | None:
-        """Return the next time at which a terminating pod counts differently without a change of an object, or None."""
+        """Return the next time at which a terminating pod begins to count differently; None if none will.
+
+        Its capacity then counts as free, or as taken again (`cluster.departure`), without a change of an object.
+        """
         with self._changed:
             return self._capture.next_departure
 
@@ -315,17 +329,23 @@ class ClusterCache:
             return self._pods.all()
 
     def pods_of(self, group: Hashable) -> Sequence[Pod]:
-        """Return the pods of one group, including finished ones."""
+        """Return the pods of one group (`groups_of`), including finished ones."""
         with self._changed:
             return self._pods.of(group)
 
     def each_kind_of(self, group: Hashable) -> Sequence[Pod]:
-        """Return the longest known pod of each kind in one group."""
+        """Return one pod of each equivalence class in one group: the longest known one.
+
+        `groups_of` defines the groups of a pod and its equivalence class within them.
+        """
         with self._changed:
             return self._pods.one_of_each(group)
 
     def alike(self, group: Hashable, key: str) -> int:
-        """Return how many pods in one group have the kind of this pod (`namespace/name`), including itself."""
+        """Return how many pods in one group are in the equivalence class of the pod `key` (`namespace/name`).
+
+        The pod itself counts. 0 if the pod is unknown.
+        """
         with self._changed:
             return self._pods.alike(group, key)
 
@@ -372,8 +392,9 @@ class ClusterCache:
             return self._labelled[1]
 
     def sharing(self) -> Mapping[str, str]:
-        """Return by namespace the text that names the namespaces with which it shares its groups, if it has one.
-        The object stays the same until a namespace changes.
+        """Return, by namespace, its annotation that names the namespaces with which it shares its groups.
+
+        Namespaces without the annotation have no entry. The returned object stays the same until a namespace changes.
         """
         with self._changed:
             kept = self._namespaces.all()
@@ -397,7 +418,10 @@ class ClusterCache:
 
     @contextlib.contextmanager
     def changing(self, *, captured: bool) -> Iterator[None]:
-        """Enclose a change of a sink. `captured`: whether a snapshot shows the change."""
+        """Enclose a change by a sink: the `with` block holds the lock, and waiting readers are woken after it.
+
+        :param captured: whether a snapshot shows the change, so that the next snapshot must be built anew.
+        """
         with self._changed:
             yield
             self._version += 1

@@ -1,6 +1,7 @@
-"""Detects when the API server begins or stops serving a kind, so that missing kinds need not be polled one by one.
+"""Detects when the API server begins or stops to serve a kind, so that missing kinds need not be polled one by one.
 
-One document lists all kinds (KEP-3352). It has an ETag: while nothing changes, the response is a few bytes.
+One document of the API server lists all kinds (KEP-3352). It has an ETag, so the response is a few bytes while nothing
+changes.
 """
 
 import logging
@@ -16,6 +17,7 @@ from timing.clock import SYSTEM_CLOCK, Clock
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
+"""Seconds between two requests for the document."""
 _VAIN_SECONDS = 30.0
 """Seconds between two requests if the document has no ETag or cannot be read."""
 _FIRST_SECONDS = 1.0
@@ -46,8 +48,9 @@ class Discovery:
         self._thread = threading.Thread(target=self._run, name="discovery", daemon=True)
 
     def start(self, patience: float = _FIRST_SECONDS) -> None:
-        """Start the thread, and wait up to `patience` seconds for the first request. If a caller misses a kind after
-        that, `on_change` is called when the kind appears.
+        """Start the thread, and wait up to `patience` seconds for its first request.
+
+        A kind that appears after that request is noticed, so `on_change` is called.
         """
         self._thread.start()
         self._clock.wait(self._asked, patience)
@@ -69,7 +72,10 @@ class Discovery:
             telling = self._looked()
 
     def _looked(self) -> bool:
-        """Request the document once. Return whether the response allows to detect changes."""
+        """Request the document once, and call `on_change` if it has changed.
+
+        Return whether a later request can detect a change; False if there is no ETag or the request failed.
+        """
         try:
             tag = self._read()
         except ApiException as error:
@@ -86,7 +92,10 @@ class Discovery:
         return bool(tag)
 
     def _read(self) -> str:
-        """Return the ETag of the document; "" if it has none. It raises the exceptions of `Transport.open`."""
+        """Return the present ETag of the document; "" if it has none.
+
+        :raises ApiException: with status 304 if the document has not changed. For other errors, see `Transport.open`.
+        """
         headers = {"Accept": _ACCEPT} | ({"If-None-Match": self._tag} if self._tag else {})
         response = self._transport.open("GET", _PATH, headers=headers)
         try:

@@ -1,4 +1,4 @@
-"""Prometheus metrics about the freshness of the watch caches, with the same names in every server that has caches."""
+"""Prometheus metrics that report how fresh the watch caches are. They have the same names in all servers of Phalanx."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -8,26 +8,26 @@ from prometheus_client.registry import Collector
 
 
 class Watched(Protocol):
-    """The watch caches (`cluster.caches.cache.ClusterCache`)."""
+    """The part of the watch caches that these metrics read (`cluster.caches.cache.ClusterCache`)."""
 
     def synced(self) -> bool:
-        """Whether everything has been listed once."""
+        """Whether every watched resource has been listed once."""
 
     def age(self) -> float:
         """Seconds since the API server was last heard of, on the watch that has been silent longest."""
 
     def relists(self) -> int:
-        """How often a resource had to be listed again."""
+        """How often any resource had to be listed again because its watch was lost."""
 
 
 class Freshness(Collector):
-    """Collector that reads the caches at each scrape."""
+    """A Prometheus collector of the caches' freshness, which reads the caches at each scrape."""
 
     def __init__(self, watched: Watched) -> None:
         self._watched = watched
 
     def collect(self) -> Iterable[Metric]:
-        """The three metrics as they are now."""
+        """Yield the three metrics with their present values."""
         yield GaugeMetricFamily(
             "phalanx_cache_synced", "1 when the caches are complete", value=float(self._watched.synced())
         )

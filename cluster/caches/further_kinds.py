@@ -1,7 +1,7 @@
-"""Watches of user-defined kinds, which objects of another kind name. A watch starts and ends with its naming object.
+"""Watches of user-defined kinds: kinds that are watched because a WorkloadKind object names them.
 
-Such a kind may not be served yet, or Phalanx may not be allowed to read it. No other watch waits for it then, and
-`troubles` reports the reason.
+The watch of a kind starts and ends with the object that names it. Such a kind may not be served yet, or Phalanx may not
+be allowed to read it. Then no other watch waits for it, and `troubles` reports the reason.
 """
 
 import threading
@@ -17,7 +17,12 @@ Object = dict[str, Any]
 
 
 class GroupKind(Protocol):
-    """A kind of object to be watched beside the cluster's own, `versions` best first ("" = core group)."""
+    """A kind of objects that the cache watches and keeps as plain dicts.
+
+    `group`: "" for the core group. `versions`: best first. `only`: (namespace, name) if a single object is watched.
+    `keeps`: returns whether an object is kept; None: all. `as_read`: converts an object into the form in which it is
+    kept; None: as received. `user_defined`: returns the further kinds that objects of this kind name; None: none.
+    """
 
     @property
     def group(self) -> str: ...  # noqa: D102 - the class says what it is
@@ -40,16 +45,18 @@ class GroupKind(Protocol):
 @dataclass(slots=True)
 class _Watched:
     kind: GroupKind
-    said: Any
-    """The description of the kind by the objects that name it, to detect a change."""
+    specs: Any
+    """The specs of the objects that name the kind, to detect a change."""
     sink: ManifestsOfKind
-    door: "_Door"
+    closable: "_ClosableSink"
     reflector: Reflector[Object]
 
 
-class _Door:
-    """A `Sink` of one watch that can be closed. A stopped watch may still be writing while its successor already writes
-    to the underlying sink.
+class _ClosableSink:
+    """A `Sink` that passes the objects of one watch on until it is closed.
+
+    It is closed when the watch is replaced. A stopped watch may still write for a moment, while its successor already
+    writes to the same underlying sink.
     """
 
     def __init__(self, sink: Sink[Object]) -> None:
@@ -58,35 +65,36 @@ class _Door:
         self._closed = False
 
     def close(self) -> None:
-        """Close the sink: after the return of this call no object is passed on any more."""
+        """Close the sink: when this call has returned, no object is passed on any more."""
         with self._lock:
             self._closed = True
 
     def replace(self, objects: Sequence[Object], api_version: str) -> None:
-        """These are all there are."""
+        """Replace all objects in the underlying sink, unless closed."""
         with self._lock:
             if not self._closed:
                 self._sink.replace(objects, api_version)
 
-    def put(self, thing: Object) -> None:
-        """This one is new or changed."""
+    def put(self, item: Object) -> None:
+        """Add or update an object in the underlying sink, unless closed."""
         with self._lock:
             if not self._closed:
-                self._sink.put(thing)
+                self._sink.put(item)
 
-    def drop(self, thing: Object) -> None:
-        """This one is gone."""
+    def drop(self, item: Object) -> None:
+        """Remove an object from the underlying sink, unless closed."""
         with self._lock:
             if not self._closed:
-                self._sink.drop(thing)
+                self._sink.drop(item)
 
 
 class FurtherKinds:
-    """A `Sink` of the objects that name user-defined kinds. It passes the objects on, and watches the named kinds.
+    """A `Sink` for objects that name user-defined kinds. It passes the objects on, and watches the kinds they name.
 
+    :param sink: receives the objects themselves.
     :param user_defined: returns the kinds that these objects name.
-    :param sink_of: returns the sink for the objects of a kind.
-    :param watching: returns a watch of a kind, not started yet, that writes to the given sink.
+    :param sink_of: returns the sink for the objects of a user-defined kind.
+    :param watching: returns a reflector of a kind, not started yet, that writes to the given sink.
     """
 
     def __init__(
@@ -106,23 +114,23 @@ class FurtherKinds:
         self._over = False
 
     def replace(self, objects: Sequence[Object], api_version: str) -> None:
-        """These are all there are."""
+        """Replace all objects that name kinds. Start and end the watches accordingly."""
         self._sink.replace(objects, api_version)
         self._objects = {each["metadata"]["name"]: each for each in objects}
         self._follow()
 
-    def put(self, thing: Object) -> None:
-        """This one is new or changed."""
-        self._sink.put(thing)
-        old = self._objects.get(thing["metadata"]["name"], {})
-        self._objects[thing["metadata"]["name"]] = thing
-        if old.get("spec") != thing.get("spec"):
+    def put(self, item: Object) -> None:
+        """Add or update an object that names a kind. Start or replace the watch of that kind if its spec changed."""
+        self._sink.put(item)
+        old = self._objects.get(item["metadata"]["name"], {})
+        self._objects[item["metadata"]["name"]] = item
+        if old.get("spec") != item.get("spec"):
             self._follow()
 
-    def drop(self, thing: Object) -> None:
-        """This one is gone."""
-        self._sink.drop(thing)
-        if self._objects.pop(thing["metadata"]["name"], None) is not None:
+    def drop(self, item: Object) -> None:
+        """Remove an object that names a kind. End the watch of that kind."""
+        self._sink.drop(item)
+        if self._objects.pop(item["metadata"]["name"], None) is not None:
             self._follow()
 
     def reflectors(self) -> Sequence[Reflector[Object]]:
@@ -131,7 +139,7 @@ class FurtherKinds:
             return [each.reflector for each in self._watched.values()]
 
     def troubles(self) -> Mapping[tuple[str, str], Trouble | None]:
-        """Return by group and kind why objects of the kind are missing; None if no object is missing.
+        """Return, by API group and kind of each user-defined kind, why objects are missing; None if none is missing.
 
         A kind whose watch has no result yet has no entry.
         """
@@ -144,7 +152,10 @@ class FurtherKinds:
         }
 
     def stop(self) -> Iterator[Reflector[Object]]:
-        """End all watches and start no other. Yield the reflectors of the ended watches."""
+        """Stop all watches of user-defined kinds, and start no other. Yield the stopped reflectors.
+
+        Their threads may still run for a moment.
+        """
         with self._lock:
             self._over = True
             for each in self._watched.values():
@@ -152,35 +163,38 @@ class FurtherKinds:
                 yield each.reflector
 
     def _follow(self) -> None:
-        """Watch what is named now, and nothing else."""
+        """Start and end watches so that exactly the kinds are watched that objects name now.
+
+        A watch is replaced if the specs that name its kind have changed.
+        """
         named = {(kind.group, kind.kind): kind for kind in self._user_defined(list(self._objects.values()))}
-        said = sorted(self._objects.items())
-        specs = {at: [each.get("spec") for _, each in said if _names(each, at)] for at in named}
+        naming = sorted(self._objects.items())
+        specs = {at: [each.get("spec") for _, each in naming if _names(each, at)] for at in named}
         for at in [at for at in self._watched if at not in named]:
             self._end(at)
         for at, kind in named.items():
-            there = self._watched.get(at)
-            if there is None or there.said != specs[at]:
-                self._begin(at, kind, specs[at], there)
+            present = self._watched.get(at)
+            if present is None or present.specs != specs[at]:
+                self._begin(at, kind, specs[at], present)
 
-    def _begin(self, at: tuple[str, str], kind: GroupKind, said: Any, there: "_Watched | None") -> None:
-        if there is not None:
-            there.reflector.stop()
-            there.door.close()
-        sink = self._sink_of(kind) if there is None else there.sink
+    def _begin(self, at: tuple[str, str], kind: GroupKind, specs: Any, replaced: "_Watched | None") -> None:
+        if replaced is not None:
+            replaced.reflector.stop()
+            replaced.closable.close()
+        sink = self._sink_of(kind) if replaced is None else replaced.sink
         sink.as_read = kind.as_read
-        door = _Door(sink)
-        reflector = self._watching(kind, door)
+        closable = _ClosableSink(sink)
+        reflector = self._watching(kind, closable)
         with self._lock:
             if not self._over:
-                self._watched[at] = _Watched(kind, said, sink, door, reflector)
+                self._watched[at] = _Watched(kind, specs, sink, closable, reflector)
                 reflector.start()
 
     def _end(self, at: tuple[str, str]) -> None:
         with self._lock:
             gone = self._watched.pop(at)
         gone.reflector.stop()
-        gone.door.close()
+        gone.closable.close()
         gone.sink.replace([], "")
 
 
@@ -188,6 +202,6 @@ def _trouble_of(sink: ManifestsOfKind) -> Trouble | None:
     return Trouble(TroubleReason.SOME_LEFT_OUT, sink.left_out) if sink.left_out else None
 
 
-def _names(thing: Object, at: tuple[str, str]) -> bool:
-    spec = thing.get("spec")
+def _names(item: Object, at: tuple[str, str]) -> bool:
+    spec = item.get("spec")
     return isinstance(spec, Mapping) and (spec.get("group"), spec.get("kind")) == at

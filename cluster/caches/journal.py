@@ -1,5 +1,6 @@
-"""Journals: the names of a cache's objects that have changed since the last query. With a journal, a reader can update
-its state without reading all objects.
+"""Journals: which objects of the cache have changed since the last query of one reader.
+
+With a journal, a reader can update its own state without reading all objects.
 """
 
 from dataclasses import dataclass
@@ -7,13 +8,15 @@ from dataclasses import dataclass
 from kube.catalog import ObjectKey
 
 MOST = 200_000
-"""Most names that a journal records. Beyond that it is cheaper to read everything."""
+"""The most names that a journal records. Beyond that it is cheaper for the reader to read everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """The changed pods (namespace, name) and objects (keys). `everything`: any object may have changed, because there
-    were too many changes to record names.
+    """The changes since the last `Journal.take`.
+
+    `pods`: the changed pods, by namespace and name. `objects`: the keys of the changed workloads, groups and so on.
+    `everything`: any object may have changed, because there were too many changes to record or the journal is new.
     """
 
     pods: frozenset[tuple[str, str]] = frozenset()
@@ -23,7 +26,10 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """Changes since the last query, by name as in `Entries`. `unnamed`: other objects, such as a node, have changed."""
+    """The changes since the last `Journal.news` or `Journal.take`, with the fields of `Entries`.
+
+    `unnamed`: whether other objects have changed, such as a node or a disruption budget.
+    """
 
     pods: tuple[tuple[str, str], ...] = ()
     objects: tuple[ObjectKey, ...] = ()
@@ -32,7 +38,10 @@ class News:
 
 
 class Journal:
-    """Records the changes of a cache, which calls it within its lock. A new journal reports everything as changed."""
+    """Records the names of changed objects for one reader. The cache calls it under its lock.
+
+    A new journal reports everything as changed.
+    """
 
     def __init__(self) -> None:
         self._pods: set[tuple[str, str]] = set()
@@ -57,14 +66,14 @@ class Journal:
             self._bound()
 
     def other(self) -> None:
-        """Record a change of something that readers always read as a whole.
+        """Record that an object has changed which readers do not look up by name.
 
-        Examples are a node, a budget, a namespace, or the reason why a resource is not read.
+        Examples are a node, a disruption budget, a namespace, or the reason why a resource cannot be read.
         """
         self._unnamed = True
 
     def lose(self) -> None:
-        """Report everything as changed at the next query."""
+        """Drop all recorded names, and report everything as changed at the next query."""
         self._pods, self._objects, self._everything = set(), set(), True
         self._fresh_pods, self._fresh_objects = {}, {}
 

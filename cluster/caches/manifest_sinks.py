@@ -1,4 +1,7 @@
-"""Sinks of a cache for objects of many kinds that are kept as plain dicts. A sink may keep only some of its objects."""
+"""Sinks for objects of many kinds that the cache keeps as plain dicts: workloads, groups, topologies.
+
+A sink receives the objects of one watch (`cluster.caches.reflector.Sink`). It may keep only some of them.
+"""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,23 +15,26 @@ from kube.catalog import Catalog, ObjectKey
 log = logging.getLogger(__name__)
 
 AsRead = Callable[[Mapping[str, Any]], Mapping[str, Any]]
-"""Function from an object to the form in which it is kept."""
+"""Function that converts an object into the form in which it is kept."""
 Keeps = Callable[[Mapping[str, Any]], bool]
-"""Whether an object is kept. Changes of other objects are not reported."""
+"""Function that returns whether an object is kept. Changes of other objects are not reported."""
 
 _MOST_CHANGES = 10_000
-"""Most changed objects, removed ones included, that are collected before they are merged into the catalog."""
+"""The most changed objects, removed ones included, that are collected before they are merged into the catalog."""
 _MOST_LEFT_OUT = 100
-"""Most unreadable objects of a kind that are remembered by name."""
+"""The most unreadable objects of a kind that are remembered by name."""
 _MOST_NAMED = 3
-"""Most unreadable objects that a message names."""
+"""The most unreadable objects that a message names."""
 
 
 class Manifests:
-    """Plain objects of many kinds in one mapping."""
+    """The objects of many kinds as plain dicts, in one `Catalog`. `of` returns the sink of one kind."""
 
     def __init__(self, cache: Changing, journals: Iterable[Journal] = ()) -> None:
-        """`journals`: the journals that record each change. The caller may add journals later."""
+        """Start without objects.
+
+        :param journals: record each change. The caller may add journals later.
+        """
         self._cache = cache
         self._journals = journals
         self._all = Catalog()
@@ -36,26 +42,27 @@ class Manifests:
         """The objects that were added, changed or removed (None) since `_all` was built."""
 
     def of(self, group: str, kind: str, keeps: Keeps | None = None, as_read: AsRead | None = None) -> "ManifestsOfKind":
-        """Return a sink of one kind. Several sinks of a kind are allowed, if each has different objects.
+        """Return a sink for the objects of one kind. Several sinks of a kind must receive different objects.
 
-        `keeps`: selects the objects that are kept; None: all.
+        :param keeps: returns whether an object is kept; None: all are.
+        :param as_read: converts an object into the form in which it is kept; None: as received.
         """
         return ManifestsOfKind(self, group, kind, keeps, as_read)
 
     def all(self) -> Catalog:
-        """Return all kept objects. The catalog stays the same object until an object changes."""
+        """Return all kept objects, by key. It is the same catalog object as before if none has changed."""
         if self._changes:
             self._all, self._changes = self._all.changed(self._changes), {}
         return self._all
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Enclose a change of the kept objects."""
+        """Enclose a change of the kept objects: the `with` block holds the cache's lock. Then readers are woken."""
         with self._cache.changing(captured=False):
             yield
 
     def keep(self, key: ObjectKey, manifest: Mapping[str, Any] | None) -> None:
-        """Keep a manifest, or (None) forget it."""
+        """Store an object; None: remove it. Record the change in the journals."""
         self._changes[key] = manifest
         if len(self._changes) > _MOST_CHANGES:  # `all` is never called while another replica leads
             self.all()
@@ -64,26 +71,27 @@ class Manifests:
 
 
 class ManifestsOfKind:
-    """The objects of one kind, as plain dicts with apiVersion and kind. A `Sink`, for one reflector's thread."""
+    """A `Sink` that stores the objects of one kind as plain dicts, with apiVersion and kind. For one reflector."""
 
     def __init__(
         self, manifests: Manifests, group: str, kind: str, keeps: Keeps | None = None, as_read: AsRead | None = None
     ) -> None:
         self._manifests = manifests
         self.as_read = as_read
-        """May be replaced before the next full list."""
+        """Converts an object into the form in which it is kept; None: as received. It may be replaced between lists."""
         self._group = group
         self._kind = kind
         self._keeps = keeps
         self._keys: set[ObjectKey] = set()
         self._failed: dict[ObjectKey, str] = {}
-        """Objects that cannot be read, with the name of the error."""
+        """By key of an object that could not be read: the name of the error. At most `_MOST_LEFT_OUT` objects."""
         self._more_failed = False
+        """Whether further objects could not be read."""
         self.left_out = ""
-        """Text about the objects that are missing because they cannot be read; "": none."""
+        """The message about objects that are missing because they could not be read; "" if there are none."""
 
     def replace(self, objects: Sequence[dict[str, Any]], api_version: str) -> None:
-        """Replace all objects of the kind. The API server omits apiVersion and kind in a list's items."""
+        """Replace all objects of the kind by these from a list, whose items lack apiVersion and kind."""
         before = self.left_out
         self._failed.clear()
         self._more_failed = False
@@ -99,21 +107,21 @@ class ManifestsOfKind:
             for each in kept:
                 self._keep(each)
 
-    def put(self, thing: dict[str, Any]) -> None:
+    def put(self, item: dict[str, Any]) -> None:
         """Add or update an object."""
-        before, kept = self.left_out, self._worth(thing)
+        before, kept = self.left_out, self._worth(item)
         self._tell()
-        if kept is None and self._unheard_of(self._key(thing)) and self.left_out == before:
+        if kept is None and self._unheard_of(self._key(item)) and self.left_out == before:
             return
         with self._manifests.changing():
             if kept is None:
-                self._forget(self._key(thing))
+                self._forget(self._key(item))
             else:
                 self._keep(kept)
 
-    def drop(self, thing: dict[str, Any]) -> None:
+    def drop(self, item: dict[str, Any]) -> None:
         """Remove an object."""
-        key, before = self._key(thing), self.left_out
+        key, before = self._key(item), self.left_out
         self._failed.pop(key, None)
         self._tell()
         if self._unheard_of(key) and self.left_out == before:
@@ -121,15 +129,16 @@ class ManifestsOfKind:
         with self._manifests.changing():
             self._forget(key)
 
-    def _worth(self, thing: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Return an object in the form in which it is kept; None: it is not kept. An unreadable object is logged and
-        left out, so that the other objects are still kept.
+    def _worth(self, item: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """Return the object in the form in which it is kept; None if it is not kept.
+
+        If Phalanx fails to read the object, it is logged and left out, so the other objects are not affected.
         """
-        key = self._key(thing)
+        key = self._key(item)
         try:
-            read = thing if self.as_read is None else self.as_read(thing)
+            read = item if self.as_read is None else self.as_read(item)
             kept = read if self._keeps is None or self._keeps(read) else None
-        except Exception as error:  # noqa: BLE001 - it is logged and told
+        except Exception as error:  # noqa: BLE001 - it is logged and reported in `left_out`
             self._fail(key, error)
             return None
         self._failed.pop(key, None)

@@ -1,7 +1,7 @@
 """Keeps a copy of one resource: lists it in pages, then watches it, and recovers from every failure of the API server.
 
-The protocol is Kubernetes' own (https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes).
-Objects are decoded by msgspec into the type asked for; the official client is only the transport.
+The counterpart in client-go is the Reflector. The protocol is Kubernetes' own
+(https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes).
 """
 
 import contextlib
@@ -32,20 +32,20 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 
 class Sink(Protocol[T_contra]):
-    """The receiver of a reflector's objects. The reflector's thread makes one call at a time."""
+    """Stores the objects that a reflector receives. The reflector's thread makes one call at a time."""
 
     def replace(self, objects: Sequence[T_contra], api_version: str) -> None:
-        """Replace all objects by these, which have that `group/version`."""
+        """Replace all stored objects by these. `api_version`: `group/version` of the list they come from."""
 
-    def put(self, thing: T_contra) -> None:
+    def put(self, item: T_contra) -> None:
         """Add or update an object."""
 
-    def drop(self, thing: T_contra) -> None:
+    def drop(self, item: T_contra) -> None:
         """Remove an object."""
 
 
 _STORE_IS_MADE = "(re)initializing"
-"""Part of the error of the API server (1.37), with status 429, while it creates the store of a new CRD."""
+"""A part of the API server's error message (1.37, status 429) while it creates the store of a new CRD."""
 
 
 class _UnfitError(Exception):
@@ -65,10 +65,12 @@ class _StaleError(Exception):
 
 
 class Reflector(Generic[T]):
-    """Copies one resource into a sink. `start` drives it in a thread; a simulation calls `list_once` and `take`.
+    """Copies the objects of one resource into a sink, by list and watch.
 
-    :param paths: paths at which the resource may be served, best first. The first one that exists is used.
-    :param kind: type of its objects (a Struct, or `dict[str, Any]`).
+    `start` runs it in a thread. A simulation calls `list_once` and `take` instead.
+
+    :param paths: the API paths at which the resource may be served, best first. The first one that exists is used.
+    :param kind: the type into which its objects are decoded (a Struct, or `dict[str, Any]`).
     :param trim: applied to each object on arrival, so that memory never holds a full list of untrimmed objects.
     :param on_change: called when `trouble` or `tried` has changed.
     :param optional: whether the resource may be missing. A missing resource counts as synced and empty.
@@ -101,27 +103,27 @@ class Reflector(Generic[T]):
         self._decode_page = msgspec.json.Decoder(Page[kind], strict=False).decode  # type: ignore[valid-type]
         self._decode_object = msgspec.json.Decoder(kind, strict=False).decode
         self._sink = sink
-        self._trim: Callable[[T], T] = trim or (lambda thing: thing)
+        self._trim: Callable[[T], T] = trim or (lambda item: item)
         self._field_selector = field_selector
         self._optional = optional
         self._of_kind = of_kind
         self._began = clock.monotonic()
         self.trouble: Trouble | None = None
-        """The reason why the copy is not updated at present; None if it is."""
+        """Why the copy is not kept up to date at present; None if it is."""
         self.tried = threading.Event()
         """Set when the API server has answered a list, even with a denial, or has failed to answer for a long time."""
         self._timing = timing
         self._version: str | None = None
         self._retry = 0.0
-        """The pause after the last of consecutive failures; 0 if there was none. `_missing` and `_fault_retry` hold the
-        pauses for a missing resource and for internal errors.
-        """
+        """The pause after the last of consecutive failures, in seconds; 0 if the last request succeeded."""
         self._missing = 0.0
+        """The last pause before a missing resource was requested again, in seconds."""
         self._doubt = 0.0
-        """Seconds of a watch after which everything is listed again; 0: only when the server demands it."""
+        """The seconds after which a watch ends and everything is listed again; 0: only when the server demands it."""
         self._fault_retry = 0.0
+        """The pause after the last of consecutive internal errors, in seconds."""
         self._faulty_until = 0.0
-        """The time until which another internal error counts as a repetition."""
+        """The monotonic time until which another internal error counts as consecutive, so that the pause grows."""
         self._heard = clock.monotonic()
         self._synced = threading.Event()
         self._stopping = threading.Event()
@@ -135,7 +137,7 @@ class Reflector(Generic[T]):
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask the thread to end, and cut off its watch. This returns at once; `join` waits for the thread."""
+        """Ask the thread to end, and close its watch. Return at once; `join` waits for the end of the thread."""
         self._stopping.set()
         self._woken.set()
         if (response := self._response) is not None:
@@ -144,7 +146,7 @@ class Reflector(Generic[T]):
                 response.shutdown()
 
     def wake(self) -> None:
-        """Retry at once a resource that was not installed, because it may be installed now."""
+        """Request a missing resource again at once, because the served kinds have changed and it may be installed."""
         self._woken.set()
 
     def join(self, timeout: float) -> bool:
@@ -155,7 +157,7 @@ class Reflector(Generic[T]):
 
     @property
     def synced(self) -> bool:
-        """Whether the resource has been listed once."""
+        """Whether the resource has been listed completely once, or counts as missing and thus as empty."""
         return self._synced.is_set()
 
     def wait_synced(self, timeout: float) -> bool:
@@ -169,15 +171,18 @@ class Reflector(Generic[T]):
 
     @property
     def listed(self) -> bool:
-        """Whether a watch can go on from `seen`; if not, `list_once` comes first."""
+        """Whether a watch can continue from the last seen version. If not, the resource must be listed first."""
         return self._version is not None
 
     def list_once(self) -> Rest:
-        """List everything and hand it to the sink. A failure changes `trouble` and the pause that is returned."""
+        """List all objects into the sink. Return the pause before the next request. A failure is in `trouble`."""
         return self._attempt(self._list)
 
     def take(self, line: bytes) -> Rest:
-        """Hand one line of a watch to the sink. `listed` is false afterwards if the watch cannot go on."""
+        """Apply one line of a watch to the sink. Return the pause before the next request.
+
+        `listed` is False afterwards if the watch cannot continue.
+        """
         return self._attempt(partial(self._take, line))
 
     def _run(self) -> None:
@@ -191,7 +196,10 @@ class Reflector(Generic[T]):
                 self._pause(rest.seconds)
 
     def _attempt(self, act: Callable[[], float]) -> Rest:
-        """Return the pause that `act` returns, or the pause that its failure demands."""
+        """Run `act`, which sends requests and returns the pause in seconds that must follow.
+
+        If `act` raises, handle the failure and return the pause before the next attempt.
+        """
         try:
             return Rest(act())
         except _StoppedError:
@@ -211,7 +219,7 @@ class Reflector(Generic[T]):
         return rest
 
     def _list(self) -> float:
-        """List everything in pages and hand it over as one. Return 0: the watch begins without a pause."""
+        """List all objects in pages, then replace the content of the sink. Return 0: the watch begins at once."""
         if self._of_kind:
             self._check_kind()
         objects: list[T] = []
@@ -226,12 +234,16 @@ class Reflector(Generic[T]):
         self._sink.replace(objects, page.api_version)
         self._version = page.metadata.resource_version
         self._heard_of_it()
-        self._synced.set()  # before `on_change`, whose callee reads both
+        self._synced.set()  # before `on_change` is called, which reads `synced`
         self._settled(None)
         return 0.0
 
     def _check_kind(self) -> None:
-        """Raise `_UnfitError` if the path serves objects of another kind, or cluster-scoped objects."""
+        """Check that the path serves objects of the expected kind.
+
+        :raises _UnfitError: it serves another kind, or cluster-scoped objects.
+        :raises ApiException: with status 404 if nothing is served at the path.
+        """
         version, _, plural = self._path.rpartition("/")
         response = self._transport.open("GET", version, timeout=(self._timing.connect, self._timing.answer))
         try:
@@ -259,7 +271,7 @@ class Reflector(Generic[T]):
         return page
 
     def _watch(self) -> float:
-        """Follow the changes until the server ends the watch. Return how long to pause before the next one."""
+        """Apply the events of one watch to the sink until the watch ends. Return the pause before the next watch."""
         doubt = self._doubt
         query = {
             "watch": "true",
@@ -296,7 +308,10 @@ class Reflector(Generic[T]):
 
     @property
     def seen(self) -> int:
-        """The resource version up to which everything has been copied (comparable numbers, KEP-5504); 0 if none."""
+        """The resourceVersion up to which all changes have been copied, as a number; 0 before the first list.
+
+        Versions of one resource can be compared (KEP-5504).
+        """
         return int(self._version or 0)
 
     def _take(self, line: bytes) -> float:
@@ -305,13 +320,13 @@ class Reflector(Generic[T]):
         event = msgspec.json.decode(line, type=WatchEvent)
         match event.type:
             case "ADDED" | "MODIFIED":
-                thing = self._decode_object(event.object)
-                self._sink.put(self._trim(thing))
-                version = _version_of(thing)
+                item = self._decode_object(event.object)
+                self._sink.put(self._trim(item))
+                version = _version_of(item)
             case "DELETED":
-                thing = self._decode_object(event.object)
-                self._sink.drop(thing)
-                version = _version_of(thing)
+                item = self._decode_object(event.object)
+                self._sink.drop(item)
+                version = _version_of(item)
             case "ERROR":
                 raise _StaleError(bytes(event.object).decode("utf-8", "replace"))
             case _:  # a bookmark
@@ -331,8 +346,9 @@ class Reflector(Generic[T]):
         return Rest(max(self._retry, self._timing.first_retry) * random.uniform(0.0, 0.5))  # noqa: S311 - spreads the load
 
     def _faulty(self, error: Exception) -> Rest:
-        """Return the pause after an internal error. The pauses grow, because the cause usually persists, and each retry
-        costs a full list.
+        """Handle an internal error: report it in `trouble`, list again later, and return the pause before that.
+
+        The pauses grow, because the cause usually persists and each retry costs a full list.
         """
         longest, again = self._timing.last_retry, self._clock.monotonic() < self._faulty_until
         backoff = Backoff(self._timing.first_retry, longest)
@@ -360,7 +376,10 @@ class Reflector(Generic[T]):
         return self._failed(message_of(error), reason, answered=answered)
 
     def _not_there(self) -> Rest:
-        """Handle a path that is not served: try the next path. After the last path, the resource counts as missing."""
+        """Handle a path that is not served: continue with the next path. Return the pause before that.
+
+        If no path is served, an optional resource counts as missing. For any other resource that is a failure.
+        """
         self._version = None
         position = self._paths.index(self._path) + 1
         self._path = self._paths[position % len(self._paths)]
@@ -371,7 +390,7 @@ class Reflector(Generic[T]):
         return self._empty(Trouble(TroubleReason.NOT_SERVED, "is not served by this API server"))
 
     def _empty(self, trouble: Trouble) -> Rest:
-        """Treat the resource as missing, so empty and synced. The pauses between retries grow."""
+        """Treat the resource as missing: it counts as synced and empty. Return the growing pause before a retry."""
         self._version = None
         self._sink.replace([], "")
         self._heard_of_it()
@@ -384,8 +403,10 @@ class Reflector(Generic[T]):
     def _failed(
         self, message: str, reason: TroubleReason = TroubleReason.UNREADABLE, *, answered: bool = False
     ) -> Rest:
-        """Return the pause after a failed request. `answered`: the failure is an answer that a retry will not change
-        soon, so `tried` is set.
+        """Report a failed request in `trouble` and the log. Return the pause before the next request.
+
+        :param answered: whether the API server gave an answer that a retry will not change soon, such as a denial. Then
+            the resource counts as tried.
         """
         if self._stopping.is_set():
             return Rest()
@@ -409,10 +430,7 @@ class Reflector(Generic[T]):
             self._clock.wait(self._stopping, seconds)
 
 
-def _version_of(thing: Any) -> str:
-    """Return the resource version of a decoded object.
-
-    The text of the object is not read, because decoding the text a second time would double the decoding time.
-    """
-    meta = thing["metadata"] if isinstance(thing, dict) else thing.metadata
+def _version_of(item: Any) -> str:
+    """Return the resourceVersion of a decoded object, which is a Struct or a dict; "" if it has none."""
+    meta = item["metadata"] if isinstance(item, dict) else item.metadata
     return str(meta.get("resourceVersion", "") if isinstance(meta, dict) else meta.resource_version)

@@ -1,4 +1,4 @@
-"""Sinks of a cache: the tables that store the objects of its reflectors."""
+"""Sinks of the cache: tables that store the objects which reflectors receive, one table for each kind."""
 
 import logging
 from bisect import bisect_left, insort
@@ -20,17 +20,20 @@ log = logging.getLogger(__name__)
 
 
 class Changing(Protocol):
-    """The interface of the cache that its sinks use."""
+    """The part of the cache that its sinks use: they change objects under the cache's lock."""
 
     def changing(self, *, captured: bool) -> AbstractContextManager[None]:
-        """Enclose a change. `captured`: whether a snapshot shows the change."""
+        """Enclose a change: the `with` block holds the cache's lock, and waiting readers are woken after it.
+
+        :param captured: whether a snapshot shows the change.
+        """
 
     def still(self) -> AbstractContextManager[None]:
         """Hold the cache's lock: no other thread changes or reads the cache in the `with` block."""
 
 
 class HasMetadata(Protocol):
-    """Any decoded object."""
+    """Any decoded Kubernetes object: a Struct with metadata."""
 
     @property
     def metadata(self) -> ObjectMeta: ...  # noqa: D102 - the class says what it is
@@ -40,10 +43,13 @@ Kept = TypeVar("Kept", bound=HasMetadata)
 
 
 class Table(Generic[Kept]):
-    """Keeps the objects of one kind, by namespace and name. A `Sink`."""
+    """A `Sink` that stores the objects of one kind by namespace and name."""
 
     def __init__(self, cache: Changing, journals: Iterable[Journal] = ()) -> None:
-        """`journals`: the journals that record each change. The caller may add journals later."""
+        """Start without objects.
+
+        :param journals: record each change. The caller may add journals later.
+        """
         self._cache = cache
         self._journals = journals
         self._kept: dict[tuple[str, str], Kept] = {}
@@ -61,22 +67,22 @@ class Table(Generic[Kept]):
             for each in objects:
                 self._take(each)
 
-    def put(self, thing: Kept) -> None:
-        """Add or update an object. A new version without a relevant change is stored, but no reader is woken."""
-        key = _key(thing.metadata)
+    def put(self, item: Kept) -> None:
+        """Add or update an object. If no field has changed that Phalanx reads, it is stored but no reader is woken."""
+        key = _key(item.metadata)
         with self._cache.still():
             old = self._kept.get(key)
-            if old is not None and _alike(old, thing):
-                self._kept[key] = thing
+            if old is not None and _alike(old, item):
+                self._kept[key] = item
                 self._all = None
-                self._renewed(thing)
+                self._renewed(item)
                 return
         with self._changing():
-            self._take(thing)
+            self._take(item)
 
-    def drop(self, thing: Kept) -> None:
+    def drop(self, item: Kept) -> None:
         """Remove an object."""
-        key = _key(thing.metadata)
+        key = _key(item.metadata)
         with self._changing():
             if (old := self._kept.pop(key, None)) is not None:
                 if self._order is not None:
@@ -102,35 +108,41 @@ class Table(Generic[Kept]):
             yield
             self._noted()
 
-    def _take(self, thing: Kept) -> None:
-        key = _key(thing.metadata)
+    def _take(self, item: Kept) -> None:
+        key = _key(item.metadata)
         old = self._kept.get(key)
-        if old is None or old.metadata.resource_version != thing.metadata.resource_version:
+        if old is None or old.metadata.resource_version != item.metadata.resource_version:
             if old is None and self._order is not None:
                 insort(self._order, key)
-            self._kept[key] = thing
-            self._added(thing)
+            self._kept[key] = item
+            self._added(item)
 
     def _noted(self) -> None:
         """Record in the journals that an object of the kind has changed, without its name."""
         for journal in self._journals:
             journal.other()
 
-    def _added(self, thing: Kept) -> None:
-        """Handle an object that was added or changed."""
+    def _added(self, item: Kept) -> None:
+        """Called for each object that was added or changed. Subclasses update their indexes."""
 
-    def _renewed(self, thing: Kept) -> None:
-        """Handle a new version of an object without a relevant change."""
+    def _renewed(self, item: Kept) -> None:
+        """Called for a new version of an object in which no field has changed that Phalanx reads."""
 
-    def _remove(self, thing: Kept) -> None:
-        """Handle an object that was removed."""
+    def _remove(self, item: Kept) -> None:
+        """Called for each object that was removed. Subclasses update their indexes."""
 
 
 class Nodes(Table[Node]):
-    """Nodes, passed on to the capture. Well-known topology labels are counted as nodes are added and removed."""
+    """The table of nodes. Changes are passed on to the capture, from which snapshots are built.
+
+    Well-known topology labels are counted as nodes are added and removed.
+    """
 
     def __init__(self, cache: Changing, capture: Capture, journals: Iterable[Journal] = ()) -> None:
-        """`journals`: the journals that record each change. The caller may add journals later."""
+        """Start without nodes.
+
+        :param journals: record each change. The caller may add journals later.
+        """
         super().__init__(cache, journals)
         self._capture = capture
         self._labels: dict[str, frozenset[str]] = {}
@@ -140,13 +152,13 @@ class Nodes(Table[Node]):
         """Return the topology that the well-known labels of all nodes describe; None if there are no such labels."""
         return found_by(self._counts)
 
-    def _added(self, thing: Node) -> None:
-        _readable(f"Node {thing.metadata.name}", self._capture.put_node, thing)
-        self._count(thing.metadata.name, known_labels(thing))
+    def _added(self, item: Node) -> None:
+        _readable(f"Node {item.metadata.name}", self._capture.put_node, item)
+        self._count(item.metadata.name, known_labels(item))
 
-    def _remove(self, thing: Node) -> None:
-        self._capture.drop_node(thing.metadata.name)
-        self._count(thing.metadata.name, frozenset())
+    def _remove(self, item: Node) -> None:
+        self._capture.drop_node(item.metadata.name)
+        self._count(item.metadata.name, frozenset())
 
     def _count(self, name: str, labels: frozenset[str]) -> None:
         before = self._labels.pop(name, frozenset())
@@ -157,36 +169,47 @@ class Nodes(Table[Node]):
 
 
 Grouping = Callable[[Pod], tuple[Collection[Hashable], Hashable]]
-"""Function from a pod to the groups that it belongs to, and its kind within these groups."""
+"""Function that returns the groups to which a pod belongs, and its equivalence class within these groups.
+
+Pods of one class are alike for the callers of the cache, who then read one of them only.
+"""
 
 
 def ungrouped(_pod: Pod) -> tuple[tuple[()], None]:
-    """Return no groups, for a cache that is never queried by group."""
+    """Return no groups, as the `Grouping` of a cache that is never queried by group."""
     return (), None
 
 
 class Pods(Table[Pod]):
-    """Pods, passed on to the capture and sorted into groups as they are added and removed."""
+    """The table of pods. Changes are passed on to the capture, from which snapshots are built.
+
+    Pods are sorted into groups and equivalence classes, and indexed by their scheduler, as they are added and removed.
+    """
 
     def __init__(
         self, cache: Changing, capture: Capture, groups_of: Grouping = ungrouped, journals: Iterable[Journal] = ()
     ) -> None:
-        """`journals`: the journals that record each change. The caller may add journals later."""
+        """Start without pods.
+
+        :param groups_of: returns the groups of a pod, and its equivalence class within them.
+        :param journals: record each change. The caller may add journals later.
+        """
         super().__init__(cache, journals)
         self._capture = capture
         self._groups_of = groups_of
         self._groups: dict[Hashable, dict[Hashable, dict[str, Pod]]] = {}
-        """By group and kind: the pods, in the order of their arrival."""
+        """By group, then by equivalence class: the pods by `namespace/name`, in the order of their arrival."""
         self._named: dict[str, tuple[Collection[Hashable], Hashable]] = {}
+        """By `namespace/name` of a pod: its groups and its equivalence class."""
         self.schedulers = SchedulerIndex()
 
     def of(self, group: Hashable) -> tuple[Pod, ...]:
-        """The pods of a group, by namespace and name."""
+        """Return the pods of a group, sorted by namespace and name."""
         members = {key: pod for kind in self._groups.get(group, {}).values() for key, pod in kind.items()}
         return tuple(members[key] for key in sorted(members))
 
     def one_of_each(self, group: Hashable) -> list[Pod]:
-        """Return the longest known pod of each kind in a group, sorted by namespace and name."""
+        """Return one pod of each equivalence class in a group, the longest known one, sorted by namespace and name."""
         found = (next(iter(kind.values())) for kind in self._groups.get(group, {}).values())
         return sorted(found, key=lambda pod: pod.key)
 
@@ -195,42 +218,42 @@ class Pods(Table[Pod]):
         return next((pod for kind in self._groups.get(group, {}).values() for pod in kind.values()), None)
 
     def alike(self, group: Hashable, key: str) -> int:
-        """Return the number of pods in a group that have the kind of this pod (`namespace/name`), including itself."""
+        """Return how many pods of a group are in the equivalence class of the pod `key` (`namespace/name`)."""
         _, kind = self._named.get(key, ((), None))
         return len(self._groups.get(group, {}).get(kind, ()))
 
-    def _added(self, thing: Pod) -> None:
-        _readable(f"Pod {thing.key}", self._capture.put_pod, thing)
-        self.schedulers.put(thing)
-        named = self._groups_of(thing)
-        if self._named.get(thing.key) != named:
-            self._leave(thing.key)
+    def _added(self, item: Pod) -> None:
+        _readable(f"Pod {item.key}", self._capture.put_pod, item)
+        self.schedulers.put(item)
+        named = self._groups_of(item)
+        if self._named.get(item.key) != named:
+            self._leave(item.key)
         if named[0]:
-            self._named[thing.key] = named
-        self._group(thing)
-        self._note(thing)
+            self._named[item.key] = named
+        self._group(item)
+        self._note(item)
 
-    def _renewed(self, thing: Pod) -> None:
-        self._group(thing)
-        self._note(thing)
+    def _renewed(self, item: Pod) -> None:
+        self._group(item)
+        self._note(item)
 
-    def _group(self, thing: Pod) -> None:
-        groups, kind = self._named.get(thing.key, ((), None))
+    def _group(self, item: Pod) -> None:
+        groups, kind = self._named.get(item.key, ((), None))
         for group in groups:
-            self._groups.setdefault(group, {}).setdefault(kind, {})[thing.key] = thing
+            self._groups.setdefault(group, {}).setdefault(kind, {})[item.key] = item
 
-    def _remove(self, thing: Pod) -> None:
-        self._capture.drop_pod(thing.key)
-        self.schedulers.drop(thing.key)
-        self._leave(thing.key)
-        self._note(thing)
+    def _remove(self, item: Pod) -> None:
+        self._capture.drop_pod(item.key)
+        self.schedulers.drop(item.key)
+        self._leave(item.key)
+        self._note(item)
 
     def _noted(self) -> None:
-        """Record nothing: `_note` records each pod by name."""
+        """Record nothing, because `_note` records each changed pod by name."""
 
-    def _note(self, thing: Pod) -> None:
+    def _note(self, item: Pod) -> None:
         for journal in self._journals:
-            journal.pod(_key(thing.metadata))
+            journal.pod(_key(item.metadata))
 
     def _leave(self, key: str) -> None:
         groups, kind = self._named.pop(key, ((), None))
@@ -246,19 +269,21 @@ class Pods(Table[Pod]):
 Readable = TypeVar("Readable")
 
 
-def _readable(what: str, put: Callable[[Readable], None], thing: Readable) -> None:
-    """Pass an object to the capture, and log an unreadable one. An unreadable node offers no capacity; an unreadable
-    pod holds none. The other objects are not affected.
+def _readable(what: str, put: Callable[[Readable], None], item: Readable) -> None:
+    """Pass an object to the capture by `put`. If its quantities cannot be parsed, log it and go on.
+
+    Then a new node offers no capacity, a known node keeps its last readable state, and a pod takes no capacity.
     """
     try:
-        put(thing)
+        put(item)
     except ValueError as error:
         log.warning("%s is left out of account: %s", what, error)
 
 
 def _alike(old: HasMetadata, new: HasMetadata) -> bool:
-    """Whether two versions of an object are equal in all fields that Phalanx reads. They may differ in other fields,
-    such as a heartbeat or a status of another controller.
+    """Whether two versions of an object are equal in all fields that Phalanx reads.
+
+    They may differ in other fields, such as a heartbeat.
     """
     version = new.metadata.resource_version
     metadata = msgspec.structs.replace(old.metadata, resource_version=version)

@@ -21,7 +21,11 @@ class TroubleReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """Why objects are missing. `text`: the predicate of a sentence about the objects, or a server's message."""
+    """Why the objects of a watched resource are missing from the caches.
+
+    `text`: for the reasons UNREADABLE and FORBIDDEN, the error message. For other reasons, the end of a sentence that
+    begins with the resource, such as "is not served by this API server".
+    """
 
     reason: TroubleReason
     text: str

@@ -10,14 +10,14 @@ T = TypeVar("T")
 
 
 class ListMeta(Struct, frozen=True):
-    """The resource version of a list or an object, and the token for the next page ("" for the last page)."""
+    """The metadata of a list or an object. `continue_`: the token for the next page of a list; "" on the last page."""
 
     resource_version: str = ""
     continue_: str = msgspec.field(default="", name="continue")
 
 
 class Page(Struct, Generic[T], frozen=True):
-    """A part of a list."""
+    """One page of a list of objects, as the API server returns it."""
 
     api_version: str = ""
     metadata: ListMeta = ListMeta()
@@ -25,14 +25,14 @@ class Page(Struct, Generic[T], frozen=True):
 
 
 class WatchEvent(Struct, frozen=True):
-    """A line of a watch."""
+    """One event of a watch, as the API server sends it on one line. `object` is decoded later, by the event's type."""
 
     type: str
     object: msgspec.Raw
 
 
 class Versioned(Struct, frozen=True):
-    """Any object, of which only its resource version is decoded."""
+    """An object of which only the resource version is decoded, such as a bookmark."""
 
     metadata: ListMeta = ListMeta()
 

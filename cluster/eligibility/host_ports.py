@@ -1,4 +1,4 @@
-"""Host ports: two pods of one node cannot have the same (kube-scheduler's NodePorts)."""
+"""Host ports: two pods on one node cannot use the same host port (kube-scheduler's NodePorts)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,23 +10,23 @@ _ANY_ADDRESS = "0.0.0.0"  # noqa: S104 - the API's own word for "all addresses",
 
 @dataclass(frozen=True, slots=True)
 class HostPort:
-    """A port of the node that a pod takes. The `address` "0.0.0.0" means all addresses."""
+    """A port of the node that a pod uses. The `address` "0.0.0.0" means all addresses of the node."""
 
     address: str
     protocol: str
     port: int
 
     def clashes(self, other: "HostPort") -> bool:
-        """Whether the two cannot be on one node."""
+        """Whether two pods with these host ports cannot run on one node."""
         if (self.protocol, self.port) != (other.protocol, other.port):
             return False
         return self.address == other.address or _ANY_ADDRESS in (self.address, other.address)
 
 
 def host_ports(pod: Pod) -> frozenset[HostPort]:
-    """The host ports of a pod: of its containers and its sidecars, as the stock scheduler counts them.
+    """Return the host ports of a pod's containers and sidecars, as the stock scheduler counts them.
 
-    Under `hostNetwork` the API server copies each container port to the host port; files are read the same way.
+    For a pod with `hostNetwork` each container port counts, because the API server copies it to the host port.
     """
     if not (pod.spec.init_containers or any(each.ports for each in pod.spec.containers)):
         return _NONE
@@ -47,6 +47,6 @@ _NONE: frozenset[HostPort] = frozenset()
 
 
 def any_clash(wanted: Iterable[HostPort], taken: Iterable[HostPort]) -> bool:
-    """Whether any two of them cannot be on one node."""
+    """Whether any wanted host port clashes with one that is taken on the node."""
     held = tuple(taken)
     return any(port.clashes(other) for port in wanted for other in held)

@@ -1,4 +1,4 @@
-"""Rules between members of one gang, and the constraints of a pod that Phalanx does not model."""
+"""Topology spread limits for members of one gang, and the list of constraints that Phalanx does not model."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,14 +10,16 @@ from cluster.volumes import claim_names
 from kube.objects import Pod
 
 Groups = tuple[str | None, ...]
+"""For each node, the domain in which it counts towards one limit; None if the limit does not concern the node."""
 
 
 def spread_limits(spreads: Iterable[Spread], nodes: Sequence[NodeState]) -> list[tuple[str, Groups, int]]:
-    """Return how many more equal pods each domain of a pod's hard spread constraints takes.
+    """Return how many more equal pods each domain may take by a pod's hard topology spread constraints.
 
-    Each entry is (key, group of each of `nodes`, most in each group). Domains with the same limit share an entry. The
-    emptiest domain is counted as it is now: the stock scheduler binds a plan within these limits in any order. More
-    pods fit if that domain fills up too.
+    Each entry is (topology key, domain of each node, limit): each of these domains may take `limit` more pods. Domains
+    with equal limits share an entry. For example, ("zone", ("a", None, "a"), 2) allows 2 more pods in zone a.
+    The limits assume that the emptiest domain stays as it is. So the stock scheduler can bind a plan within the limits
+    in any order. If that domain is filled, too, more pods would fit.
     """
     limits: list[tuple[str, Groups, int]] = []
     for spread in spreads:
@@ -35,10 +37,10 @@ def spread_limits(spreads: Iterable[Spread], nodes: Sequence[NodeState]) -> list
 
 
 def unmodelled(pod: Pod, siblings: Sequence[Pod] = (), snapshot: Snapshot | None = None) -> tuple[str, ...]:
-    """Return the constraints and preferences of the pod that are not considered, each as a phrase for a person.
+    """Return the pod's constraints and preferences that planning does not consider, each as a phrase for messages.
 
-    `siblings`: the other members of its gang. `snapshot`: holds the known volume claims and RuntimeClasses; None: these
-    are not checked.
+    :param siblings: the other members of its gang.
+    :param snapshot: to look up volume claims and RuntimeClasses; None: these are not checked.
     """
     namespaces = {} if snapshot is None else snapshot.namespaces
     among = among_members(pod, siblings, namespaces)
@@ -63,7 +65,10 @@ def _of_the_pod(pod: Pod) -> Iterator[str]:
 
 
 def among_members(pod: Pod, siblings: Sequence[Pod], namespaces: Namespaces) -> Iterator[str]:
-    """Yield the constraints of `unmodelled` about members of the same gang. A finished plan can be checked for them."""
+    """Yield the pod's affinity terms and spread constraints that concern members of its own gang, as phrases.
+
+    Planning does not consider them, but a finished plan can be checked against them.
+    """
     for term in affinity_terms(pod):
         if any(term.matches(each, namespaces) for each in (pod, *siblings)):
             yield f"pod affinity to members of the same gang ({term.topology_key})"
@@ -74,7 +79,7 @@ def among_members(pod: Pod, siblings: Sequence[Pod], namespaces: Namespaces) -> 
 
 
 def _of_runtime_class(pod: Pod, snapshot: Snapshot | None) -> Iterator[str]:
-    """Yield the overhead of the pod's RuntimeClass as unmodelled if the RuntimeClass is not in the snapshot."""
+    """Yield a phrase if the overhead of the pod's RuntimeClass is unknown, because the snapshot lacks the class."""
     name = pod.spec.runtime_class_name
     if name and not pod.metadata.uid and snapshot is not None and name not in snapshot.runtime_classes:
         yield f"the overhead of RuntimeClass {name}, which is not known"

@@ -1,8 +1,8 @@
 """Which nodes a pod may use by the stock scheduler's rules, without regard to capacity.
 
-Reasons are kube-scheduler's own texts, for one node, so that explanations read like its events. The filters run in its
+Reasons are kube-scheduler's own texts, so that explanations read like its events. The filters run in kube-scheduler's
 order, and the first filter that rejects a node gives the reason. In one point the module is stricter: it excludes a
-node that is not ready even if the node has no taint yet. So no plan uses it.
+node that is not ready even if the node has no taint yet, so that no plan uses such a node.
 """
 
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
@@ -29,8 +29,10 @@ HOST_PORTS = "node(s) didn't have free ports for the requested pod ports"
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """Pods that must be evicted before a pod may use some nodes. `pods`: their `namespace/name`. `nodes`: positions of
-    the nodes. `reason`: the rule that excludes the nodes while these pods run.
+    """Running pods that exclude a pod from some nodes until they are evicted.
+
+    `reason`: the rule by which they do. `nodes`: positions of the nodes. `pods`: names (`namespace/name`) of the pods,
+    which must all be evicted.
     """
 
     reason: str
@@ -39,17 +41,21 @@ class Obstacle:
 
 
 class Eligibility:
-    """One pod's eligibility over a snapshot. Everything about the whole cluster is computed once, in the constructor.
+    """Tells which nodes of a snapshot one pod may use, without regard to capacity.
 
-    `ignoring`: uids or `namespace/name`s of pods that do not count (the gang's own that are being planned). `also`: a
-    node affinity of the gang that must hold beside the pod's. `rules`: the sources of those parts of both affinities
-    that no user wrote, such as a flavor or a pin. `written`: the pod without these parts; None: its spec has none.
-    `until_gone`: terminating pods still count (for the last check before a release); by default they count as gone.
-    `may_go`: pods that may be evicted. Their host ports and anti-affinity exclude no node: they are `obstacles`.
-    `with_members`: members of the pod's gang, which do not count here, may satisfy its affinity. `members`: the pods
-    that are placed with it; their nodes decide which domains its spread constraints close.
+    Everything about the whole cluster is computed once, in the constructor. Reservations of pods of lower priority do
+    not count.
 
-    Pods of lower priority that only hold a reservation do not count.
+    :param ignoring: UIDs or names (`namespace/name`) of pods that do not count, such as members that are planned anew.
+    :param also: a node affinity of the gang that must hold in addition to the pod's; None: none.
+    :param rules: the parts of both affinities that no user wrote, such as a flavor's or a pin's, with their reasons.
+    :param written: the pod without these parts; None: the pod has none.
+    :param until_gone: whether terminating pods still count, as in the last check before a release. By default they
+        count as gone.
+    :param may_go: returns whether a pod may be evicted. The host ports and the anti-affinity of such pods exclude no
+        node. They are reported by `obstacles`.
+    :param with_members: whether members of the pod's gang, which the snapshot does not show, may satisfy its affinity.
+    :param members: the pods that are placed together with the pod, which its spread constraints may count.
     """
 
     def __init__(
@@ -77,20 +83,19 @@ class Eligibility:
         self._claims = [snapshot.volumes[name] for name in claim_names(pod) if name in snapshot.volumes]
         occupants = self._occupants(snapshot)
         self.spreads: tuple[Spread, ...] = spreads(pod, snapshot, self._counts, may_go, members=members)
-        """The pod's hard spread constraints, counted over the pods there."""
+        """The pod's hard topology spread constraints, with the counts of matching pods in each domain."""
         self._neighbours = Neighbourhood(pod, occupants, snapshot.namespaces, may_go, with_members=with_members)
         self._anywhere = not (self._ports or self._claims or self._neighbours.closing or chooses(pod) or requires(also))
-        """Whether no rule of the pod, or of other pods about it, can exclude an open node. Topology spread is checked
-        separately."""
+        """Whether only topology spread can exclude an open node: no other rule of the pod or of other pods can."""
 
     def exclusions(self, states: Sequence[NodeState]) -> dict[int, str]:
-        """Return the excluded nodes by position, each with the reason why the pod may not use it."""
+        """Return why the pod may not use each excluded node, by the position of the node in `states`."""
         anywhere = self._anywhere and not any(each.closes_any(states) for each in self.spreads)
         shut = [place for place, state in enumerate(states) if not (anywhere and state.open)]
         return {place: reason for place in shut if (reason := self.exclusion(states[place]))}
 
     def exclusion(self, state: NodeState) -> str:
-        """Return why the pod may not use the node; "" if it may."""
+        """Return why the pod may not use this node, as kube-scheduler's text; "" if it may. Capacity is ignored."""
         if self._anywhere and state.open:
             return self._spread_out(state.node)
         return (
@@ -109,7 +114,7 @@ class Eligibility:
         return ""
 
     def obstacles(self, states: Sequence[NodeState]) -> Iterator[Obstacle]:
-        """Yield the pods that must be evicted before the pod may use some of `states`."""
+        """Yield the evictable pods whose host ports or anti-affinity keep the pod from some of these nodes."""
         if self._ports:
             for position, state in enumerate(states):
                 clashing = frozenset(each.pod.key for each in self._clashing(state) if self._may_go(each))
@@ -121,12 +126,15 @@ class Eligibility:
 
     @property
     def near(self) -> Near | None:
-        """The pod's affinity if evictable pods or members matter to it; None if only pods that stay decide it."""
+        """The pod's inter-pod affinity, if evictable pods or members of its gang may satisfy it; None otherwise.
+
+        None means that `exclusion` decides about it, from pods that stay.
+        """
         return self._neighbours.near
 
     @staticmethod
     def _in_domains(states: Sequence[NodeState], domains: Collection[Domain]) -> Mapping[Domain, frozenset[int]]:
-        """Return the positions of the states in each domain."""
+        """Return the positions of the nodes in each of these domains."""
         keys = {key for key, _ in domains}
         found: dict[Domain, set[int]] = {domain: set() for domain in domains}
         for position, state in enumerate(states) if domains else ():
@@ -137,12 +145,18 @@ class Eligibility:
         return {domain: frozenset(positions) for domain, positions in found.items()}
 
     def lift(self, state: NodeState) -> str:
-        """Return the text of the one change that would make an excluded node eligible; "" if it takes several."""
+        """Return the single change that would make an excluded node eligible, as text, such as "cordon lifted".
+
+        "" if several changes would be needed.
+        """
         changes = list(dict.fromkeys(self._changes(state)))
         return changes[0] if len(changes) == 1 else ""
 
     def preferences(self, states: Sequence[NodeState]) -> list[int]:
-        """The summed weights of the preferred node affinity terms, the pod's and the gang's, that each node fulfils."""
+        """Return, for each node, the sum of the weights of the preferred node affinity terms that it meets.
+
+        The terms are those of the pod and of the gang.
+        """
         affinity = self._pod.spec.affinity
         both = (affinity.node_affinity if affinity is not None else None, self._also)
         if not any(each is not None and each.preferred for each in both):
@@ -150,7 +164,7 @@ class Eligibility:
         return [weight(both, state.node) for state in states]
 
     def _changes(self, state: NodeState) -> Iterator[str]:
-        """Yield the change that is needed for each filter that rejects the node."""
+        """Yield, for each filter that rejects the node, the change that would be needed, as text."""
         yield from self._changes_of_the_node(state.node)
         others = (
             self._taken_ports(state),
@@ -161,8 +175,9 @@ class Eligibility:
         yield from (f'without "{reason}"' for reason in others if reason)
 
     def _changes_of_the_node(self, node: Node) -> Iterator[str]:
-        """Yield the changes of the node or the pod's node rules. Lifting a cordon, or restoring readiness, also covers
-        the taints that come with it.
+        """Yield the needed changes of the node, or of the pod's node selector and affinity.
+
+        A cordoned or unready node also has a taint for that. The change that removes the cause covers the taint.
         """
         pod = self._pod
         cordoned = node.spec.unschedulable and not tolerated(UNSCHEDULABLE, pod.spec.tolerations)
@@ -195,7 +210,10 @@ class Eligibility:
         return self._kept_out(node)
 
     def _kept_out(self, node: Node) -> str:
-        """Return why selectors and affinities exclude the node; "" if they do not. The user's own rules come first."""
+        """Return why node selectors and node affinities exclude the node; "" if they do not.
+
+        Rules that a user wrote are checked before those of flavors and pins, so that they give the reason.
+        """
         if not wants_node(self._written, node):
             return NODE_AFFINITY
         ruled_out = (rule.reason for rule in self._rules if not node_selected(rule.selector, node))
@@ -207,14 +225,15 @@ class Eligibility:
         return HOST_PORTS if any(not self._may_go(each) for each in self._clashing(state)) else ""
 
     def _clashing(self, state: NodeState) -> Iterator[Tenant]:
-        """Yield the pods there that have a host port of the pod."""
+        """Yield the pods on the node that use one of the pod's host ports."""
         for each in state.tenants:
             if self._counts(each) and any_clash(self._ports, host_ports(each.pod)):
                 yield each
 
     def _occupants(self, snapshot: Snapshot) -> Sequence[Occupant]:
-        """Return the pods that affinity rules may concern: all pods if the pod has such rules, else those with
-        anti-affinity.
+        """Return the pods that matter to inter-pod affinity and anti-affinity, each with its node.
+
+        They are all pods if the pod has such rules itself. Otherwise they are the pods with anti-affinity.
         """
         affinity = self._pod.spec.affinity
         every = affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
@@ -234,18 +253,24 @@ class Eligibility:
 
 
 def exclusion(pod: Pod, state: NodeState, snapshot: Snapshot, ignoring: Container[str] = frozenset()) -> str:
-    """Return why the pod may not use one node; "" if it may. For many nodes, create one `Eligibility` and reuse it."""
+    """Return why the pod may not use this node; "" if it may. For many nodes, create one `Eligibility` and reuse it.
+
+    :param ignoring: UIDs or names (`namespace/name`) of pods that do not count.
+    """
     return Eligibility(pod, snapshot, ignoring=ignoring).exclusion(state)
 
 
 def node_takes(pod: Pod, node: Node) -> bool:
-    """Whether the node is eligible by the rules of pod and node alone, without regard to other pods."""
+    """Whether the pod may use the node by cordon, readiness, taints, node selector and node affinity.
+
+    Other pods and capacity are ignored.
+    """
     if node.spec.unschedulable and not tolerated(UNSCHEDULABLE, pod.spec.tolerations):
         return False
     return node.ready and untolerated(node.spec.taints, pod.spec.tolerations) is None and wants_node(pod, node)
 
 
 def preference(pod: Pod, state: NodeState) -> int:
-    """The summed weights of the pod's preferred node affinity terms that the node fulfils."""
+    """Return the sum of the weights of the pod's preferred node affinity terms that the node meets."""
     affinity = pod.spec.affinity
     return weight((affinity.node_affinity if affinity is not None else None,), state.node)

@@ -1,4 +1,4 @@
-"""Which nodes the running pods leave eligible: pod affinity, anti-affinity and topology spread.
+"""Which nodes a pod may use beside the running pods, by pod affinity, anti-affinity and topology spread.
 
 Rules: kube-scheduler's InterPodAffinity and PodTopologySpread.
 """
@@ -20,12 +20,14 @@ SPREAD = "node(s) didn't match pod topology spread constraints"
 SPREAD_LABEL = f"{SPREAD} (missing required label)"
 
 Namespaces = Mapping[str, Mapping[str, str]]
+"""The labels of each namespace, by its name."""
 Occupant = tuple[NodeState, Tenant]
+"""A pod that affinity rules may count, with the node where it is or is planned."""
 
 
 @dataclass(frozen=True, slots=True)
 class AffinityTerm:
-    """A pod affinity term, completed with the namespace and the labels of the pod that has it."""
+    """A required term of a pod's affinity or anti-affinity, with the defaults taken from that pod filled in."""
 
     topology_key: str
     namespaces: frozenset[str]
@@ -37,7 +39,7 @@ class AffinityTerm:
     """
 
     def matches(self, pod: Pod, namespaces: Namespaces) -> bool:
-        """Whether the term selects `pod`."""
+        """Whether the term selects this pod, by its namespace and labels."""
         where = pod.metadata.namespace
         if where not in self.namespaces and not selects(self.namespace_selector, _labels_of(where, namespaces)):
             return False
@@ -46,18 +48,18 @@ class AffinityTerm:
 
 
 def _labels_of(namespace: str, namespaces: Namespaces) -> Mapping[str, str]:
-    """Return the labels of a namespace. They include its name, even if the namespace object is not known."""
+    """Return the labels of a namespace. The label with its name is included even if the namespace is unknown."""
     return {"kubernetes.io/metadata.name": namespace, **namespaces.get(namespace, {})}
 
 
 def affinity_terms(pod: Pod) -> tuple[AffinityTerm, ...]:
-    """The pod's required affinity terms."""
+    """Return the terms of the pod's required pod affinity; empty if it has none."""
     affinity = pod.spec.affinity
     return _terms(pod, affinity.pod_affinity.required) if affinity and affinity.pod_affinity else ()
 
 
 def anti_affinity_terms(pod: Pod) -> tuple[AffinityTerm, ...]:
-    """The pod's required anti-affinity terms."""
+    """Return the terms of the pod's required pod anti-affinity; empty if it has none."""
     affinity = pod.spec.affinity
     return _terms(pod, affinity.pod_anti_affinity.required) if affinity and affinity.pod_anti_affinity else ()
 
@@ -83,21 +85,23 @@ def _by_keys(pod: Pod, keys: Iterable[str], operator: str) -> Iterator[Requireme
 
 
 Domain = tuple[str, str]
-"""A label of nodes, key and value."""
+"""The nodes with one value of a topology key, as (key, value)."""
 MayGo = Callable[[Tenant], bool]
 """Function that returns whether a pod may be evicted for the planned pod."""
 
 
 def nobody_goes(_tenant: Tenant) -> bool:
-    """Return False: no pod may be evicted."""
+    """Return False, as the `MayGo` of a pod for which no other pod may be evicted."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """A pod's affinity. `keys`: the topology key of each term. `there`: for each term, the domains with a selected pod
-    that stays. `pods`: selected pods that may be evicted. `themselves`: whether the terms select the pod itself, so
-    that the first such pod needs no other pod.
+    """The pods and domains that may satisfy a pod's required pod affinity.
+
+    `keys`: the topology key of each term. `there`: for each term, the values of the key where a selected pod runs and
+    stays. `pods`: the names (`namespace/name`) of selected pods that may be evicted. `themselves`: whether the terms
+    select the pod itself, so that the first of such pods needs no other pod near it.
     """
 
     keys: tuple[str, ...]
@@ -107,10 +111,12 @@ class Near:
 
 
 class Neighbourhood:
-    """The effect of one pod's affinity and anti-affinity, and of running pods' anti-affinity, on each node.
+    """Tells which nodes one pod's affinity and anti-affinity, and running pods' anti-affinity, exclude for it.
 
-    `occupants`: the pods that count, with their nodes; the constructor reads them once. Pods that `may_go` exclude no
-    node: they are `in_the_way`. `with_members`: whether pods that are placed with this pod may satisfy its affinity.
+    :param occupants: the pods that count, with their nodes. The constructor reads them once.
+    :param namespaces: the labels of each namespace.
+    :param may_go: returns whether a pod may be evicted. Such a pod excludes no node; it is listed in `in_the_way`.
+    :param with_members: whether pods that are placed together with this pod may satisfy its affinity.
     """
 
     def __init__(
@@ -132,7 +138,7 @@ class Neighbourhood:
         self._barred: set[Domain] = set()
         self._may_go = may_go
         self.in_the_way: dict[tuple[str, Domain], set[str]] = {}
-        """By reason and domain, the evictable pods that exclude the domain."""
+        """By reason and domain: the names of the evictable pods that exclude the domain until they are evicted."""
         apart = anti_affinity_terms(pod)
         for state, tenant in occupants:
             self._note_own(tenant, state.node, apart, namespaces)
@@ -163,7 +169,10 @@ class Neighbourhood:
 
     @property
     def near(self) -> Near | None:
-        """The pod's affinity if evictable pods or members matter to it; None if only pods that stay decide it."""
+        """The pod's affinity, if evictable pods or members of its gang may satisfy it; None otherwise.
+
+        None means that `exclusion` decides about it, from pods that stay.
+        """
         if not self._leaving and not self._with_members:
             return None
         keys = tuple(term.topology_key for term in self._affinity)
@@ -172,7 +181,7 @@ class Neighbourhood:
 
     @property
     def closing(self) -> bool:
-        """Whether these rules can exclude any node."""
+        """Whether affinity or anti-affinity can exclude any node for the pod. If not, no node need be checked."""
         return bool(self._affinity or self._apart or self._barred)
 
     def exclusion(self, node: Node) -> str:
@@ -186,8 +195,10 @@ class Neighbourhood:
         return ""
 
     def _affinity_holds(self, node: Node) -> bool:
-        """Whether each term has a selected pod in the node's domain. The first of pods that select each other may start
-        anywhere.
+        """Whether the pod's required affinity holds on the node: each term selects a pod in the node's domain.
+
+        It also holds if members that are placed with the pod may satisfy it. The first of several pods that select
+        each other may start anywhere.
         """
         domains = [_domain(node, term) for term in self._affinity]
         if not all(domains):
@@ -197,19 +208,19 @@ class Neighbourhood:
 
 
 def _domain(node: Node, term: AffinityTerm) -> set[tuple[str, str]]:
-    """Return the node's domain of the term's key as a set; empty if the node lacks the label."""
+    """Return the node's domain by the term's topology key, as a set of one; empty if the node lacks the label."""
     value = node.metadata.labels.get(term.topology_key)
     return set() if value is None else {(term.topology_key, value)}
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """One hard spread constraint of a pod, counted over the running pods.
+    """One hard topology spread constraint of a pod (`DoNotSchedule`), with the running pods counted.
 
-    `counts`: matching pods in each domain that counts. `least`: the count of the emptiest domain (0 if there are fewer
-    domains than `minDomains`: `too_few`). `counted`: the names of the nodes whose pods count. `self_matching`: whether
-    the constraint counts the pod itself, so that members of its gang change the counts. `may_go`: the counted pods that
-    may be evicted for it.
+    `max_skew`: its `maxSkew`. `counts`: by value of the topology key, how many running pods match. `least`: the lowest
+    of these counts; 0 if there are fewer domains than `minDomains` (`too_few`). `counted`: the names of the nodes whose
+    pods count. `self_matching`: whether the constraint counts the pod itself, so that members of its gang change the
+    counts. `may_go`: the names of the counted pods that may be evicted.
     """
 
     topology_key: str
@@ -227,24 +238,28 @@ class Spread:
     _narrowed: tuple[Requirement, ...]
 
     def matches(self, pod: Pod) -> bool:
-        """Whether the constraint counts a pod that runs on a node that counts."""
+        """Whether the constraint counts this pod if it runs on one of the `counted` nodes."""
         # An empty selector matches the pod itself but counts no pods, as in the stock scheduler.
         empty = _is_empty(self._constraint.label_selector) and not self._narrowed
         alike = pod.metadata.namespace == self._namespace
         return not empty and alike and _selected(self._constraint, self._narrowed, pod)
 
     def room(self, domain: str) -> int:
-        """Return how many pods like this one the domain takes while the emptiest domain stays as it is; at least 0."""
+        """Return how many more pods like this one `maxSkew` allows in the domain; at least 0.
+
+        The emptiest domain is assumed to stay as it is.
+        """
         return max(0, self.max_skew + self.least - self.counts.get(domain, 0))
 
     def closes(self, domain: str) -> bool:
-        """Whether the scheduler rejects the domain for the next pod like this one."""
+        """Whether the scheduler would reject the domain for the next pod like this one, because of `maxSkew`."""
         count = self.counts.get(domain)
         return count is not None and count + int(self.self_matching) - self.least > self.max_skew
 
     def exclusion(self, node: Node) -> str:
-        """Return why the constraint excludes the node for the next pod; "" if it does not, or if that depends on
-        evictions or other members.
+        """Return why the constraint excludes the node for the next pod like this one; "" if it does not.
+
+        "" as well if that depends on evictions or on where other members are placed.
         """
         domain = node.metadata.labels.get(self.topology_key)
         if domain is None:
@@ -252,7 +267,7 @@ class Spread:
         return SPREAD if domain in self._full else ""
 
     def closes_any(self, nodes: Sequence[NodeState]) -> bool:
-        """Whether the constraint certainly excludes one of these nodes of the snapshot for the next pod."""
+        """Whether the constraint excludes at least one of these nodes for the next pod, whatever other members do."""
         if not self._closing:
             return False
         return not self._closing.isdisjoint([each.node.metadata.labels.get(self.topology_key) for each in nodes])
@@ -266,10 +281,12 @@ def spreads(
     *,
     members: Sequence[Pod] = (),
 ) -> tuple[Spread, ...]:
-    """Return the pod's hard spread constraints, counted over the pods for which `is_there` holds.
+    """Return the pod's hard topology spread constraints (`DoNotSchedule`), with the running pods counted.
 
-    `members`: pods that are placed together with `pod`. A constraint that counts one of them closes no domain: another
-    member can fill the emptiest domain first.
+    :param is_there: returns whether a pod of the snapshot counts at all.
+    :param may_go: returns whether a pod may be evicted.
+    :param members: pods that are placed together with `pod`. A constraint that counts one of them excludes no domain,
+        because another member can fill the emptiest domain first.
     """
     hard = [each for each in pod.spec.topology_spread_constraints if each.when_unsatisfiable == "DoNotSchedule"]
     if not hard:
@@ -285,9 +302,10 @@ def spreads(
 
 
 class _Counted(NamedTuple):
-    """The inputs of a count. `labelled`: positions of the nodes that have all labels of the pod's constraints.
-    `in_namespace`: pods of its namespace by node position. `is_there`: whether a pod counts. `may_go`: whether it may
-    be evicted. `members`: see `spreads`.
+    """The inputs that `spreads` needs for every constraint of one pod.
+
+    `labelled`: the positions of the nodes that have the topology keys of all its constraints. `in_namespace`: the pods
+    of its namespace, as (position of a node, pods there). The other fields: see `spreads`.
     """
 
     snapshot: Snapshot
@@ -351,7 +369,10 @@ def _selected(constraint: TopologySpreadConstraint, narrowed: Sequence[Requireme
 def _counted(
     pod: Pod, constraint: TopologySpreadConstraint, nodes: Sequence[NodeState], places: Sequence[int]
 ) -> Sequence[int]:
-    """Return the positions of the nodes whose pods and domains count, by the constraint's two policies (KEP 3094)."""
+    """Return the positions of the nodes whose pods and domains the constraint counts.
+
+    Its fields `nodeAffinityPolicy` and `nodeTaintsPolicy` decide (KEP 3094).
+    """
     if constraint.node_affinity_policy == "Honor" and chooses(pod):
         places = [place for place in places if wants_node(pod, nodes[place].node)]
     if constraint.node_taints_policy == "Honor":

@@ -1,6 +1,6 @@
-"""The counts of one hard spread constraint while pods are bound one after the other.
+"""Simulates the counts of one hard topology spread constraint while pods are bound one after the other.
 
-Rule: kube-scheduler's PodTopologySpread. It compares a domain with the emptiest one at the moment of binding.
+Rule: kube-scheduler's PodTopologySpread. At the moment of a binding it compares the pod's domain with the emptiest one.
 """
 
 from collections import Counter
@@ -10,7 +10,7 @@ from kube.objects import Node, Pod
 
 
 class SpreadCounts:
-    """How many pods each domain of a constraint holds. `bind` adds one; all other methods only read."""
+    """How many matching pods each domain of a spread constraint has. Only `bind` changes the counts."""
 
     def __init__(self, spread: Spread) -> None:
         self._spread = spread
@@ -19,22 +19,25 @@ class SpreadCounts:
         self._least = min(self._pods.values(), default=0)
 
     def copy(self) -> "SpreadCounts":
-        """Return counts that change independently of these."""
+        """Return a copy that changes independently."""
         new = SpreadCounts(self._spread)
         new._pods, new._domains_with, new._least = dict(self._pods), Counter(self._domains_with), self._least
         return new
 
     def domain(self, node: Node) -> str | None:
-        """Return the domain of a node, None where the node lacks the label."""
+        """Return the node's value of the constraint's topology key; None if the node lacks the label."""
         return node.metadata.labels.get(self._spread.topology_key)
 
     def counts(self, pod: Pod, node: Node) -> bool:
-        """Whether the constraint counts the pod on that node."""
+        """Whether the constraint counts the pod if it runs on this node."""
         on_counted_node = node.metadata.name in self._spread.counted and self.domain(node) in self._pods
         return on_counted_node and self._spread.matches(pod)
 
     def bind(self, pod: Pod, node: Node) -> int:
-        """Count the pod if the constraint counts it there, and return how many pods its domain holds then."""
+        """Bind the pod to the node: add it to the counts if the constraint counts it there.
+
+        Return how many pods the node's domain has then; 0 for a node whose domain does not count.
+        """
         domain = self.domain(node)
         if domain is None or domain not in self._pods:
             return 0
@@ -43,14 +46,15 @@ class SpreadCounts:
             self._pods[domain] = before + 1
             self._domains_with[before] -= 1
             self._domains_with[before + 1] += 1
-            # Only one pod came: if no domain is left at the least count, the emptiest ones have one pod more.
+            # Only one pod was added. So if no domain has the least count any more, the least count is one more.
             if before == self._least and not self._domains_with[before]:
                 self._least += 1
         return self._pods[domain]
 
     def refuses(self, node: Node, beside: int = 0) -> bool:
-        """Whether the scheduler refuses the node to the constraint's pod now, or once `beside` more pods count in the
-        node's domain and in no other.
+        """Whether the scheduler would refuse to bind the constraint's pod to this node now, because of `maxSkew`.
+
+        :param beside: assume that so many more pods count in the node's domain, and none in other domains.
         """
         domain = self.domain(node)
         if domain is None:
@@ -61,8 +65,9 @@ class SpreadCounts:
         return self._pods[domain] + beside + int(self._spread.self_matching) - least > self._spread.max_skew
 
     def refuses_last(self, pod: Pod, node: Node) -> bool:
-        """Whether the scheduler would refuse the node to a pod of the constraint that is counted there already, if the
-        pod came after all others.
+        """Whether the scheduler would refuse to bind the pod to this node if it were bound after all other pods.
+
+        The pod has the constraint, and `bind` has counted it on this node already.
         """
         domain = self.domain(node)
         if domain is None:

@@ -1,4 +1,4 @@
-"""Capacity of every domain of a topology: the sums in a Topology's status, the web page and `phalanx topology`."""
+"""The capacity of every domain of a topology, for a Topology's status, the live page and `phalanx topology`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -7,21 +7,22 @@ from cluster.node_state import Amounts, NodeState, room
 from cluster.topology.tree import DomainTree, Path
 
 _LEAST_PRIORITY = -(2**31)
-"""The lowest possible priority. Every reservation counts as taken for a pod of this priority."""
+"""The lowest possible priority, so that every reservation counts as taken."""
 
 
 def free_on(state: NodeState) -> Amounts:
-    """Return the free capacity of a node for a pod of the lowest priority, by resource.
+    """Return the free capacity of a node by resource, in base units.
 
-    Reserved capacity is not free; the capacity of terminating pods is. An overcommitted node has 0 free.
+    Reserved capacity is not free. The capacity of terminating pods is free. An overcommitted node has 0 free.
     """
     free, _ = room(state, priority=_LEAST_PRIORITY)
     return {resource: max(0, amount) for resource, amount in free.items()}
 
 
 def free_under(tree: DomainTree, states: Iterable[NodeState]) -> dict[Path, dict[str, int]]:
-    """Return the sum of `free_on` over the nodes of every domain above the nodes, by path; the empty path is the
-    whole cluster.
+    """Return the free capacity of every domain above the nodes, by the domain's path; the empty path is all nodes.
+
+    It is the sum of `free_on` over the nodes of the domain.
     """
     totals: dict[Path, dict[str, int]] = {path: {} for path in ((), *tree.counts)}
     leaves: dict[Path, dict[str, int]] = {}
@@ -36,11 +37,10 @@ def free_under(tree: DomainTree, states: Iterable[NodeState]) -> dict[Path, dict
 
 @dataclass(slots=True)
 class DomainRoom:
-    """Capacity of a domain, by resource in base units.
+    """The capacity of a domain, by resource in base units.
 
-    `free`: see `free_on`. `used`: by pods that are bound or released and do not terminate. `held`: reserved for pods
-    that are neither. `closed`: number of nodes that a pod without node rules cannot use: cordoned, tainted or not
-    ready.
+    `nodes`: the number of its nodes. `closed`: how many of them are cordoned, tainted or not ready. `free`: see
+    `free_on`. `used`: the requests of bound and released pods that do not terminate. `held`: reserved capacity.
     """
 
     nodes: int = 0
@@ -50,7 +50,7 @@ class DomainRoom:
     held: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: "DomainRoom") -> None:
-        """Add the amounts of another domain."""
+        """Add the amounts of another domain, or of a node, to this one."""
         self.nodes += other.nodes
         self.closed += other.closed
         for total, part in ((self.free, other.free), (self.used, other.used), (self.held, other.held)):
@@ -58,7 +58,7 @@ class DomainRoom:
 
 
 def room_on(state: NodeState) -> DomainRoom:
-    """Return the capacity of one node."""
+    """Return the capacity of one node in the form of a domain's capacity, to be added up."""
     found = DomainRoom(nodes=1, closed=int(not state.open), free=dict(free_on(state)))
     for tenant in state.tenants:
         if not tenant.terminating:
@@ -67,9 +67,7 @@ def room_on(state: NodeState) -> DomainRoom:
 
 
 def rooms_under(tree: DomainTree, states: Iterable[NodeState]) -> dict[Path, DomainRoom]:
-    """Return the capacity of every domain of the tree, including the nodes, by path; the empty path is the whole
-    cluster.
-    """
+    """Return the capacity of every domain, nodes included, by the domain's path; the empty path is all nodes."""
     rooms = {path: DomainRoom() for path in ((), *tree.counts)}
     for state in states:
         if (path := tree.path_of.get(state.name)) is not None:

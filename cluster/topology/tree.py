@@ -1,4 +1,4 @@
-"""The domain tree of a topology: every node's path, and the nodes outside the topology."""
+"""The domain tree of a topology: in which domains each node is, level by level, and which nodes are outside."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -10,20 +10,23 @@ from kube.objects import Node
 from kube.topology import DEFAULT_DOMAIN_NAME, HOSTNAME_LABEL, Level, Topology, Unlabelled
 
 Path = tuple[str, ...]
-"""Names of domains from the widest level down. A domain is the whole path to it, never its last name alone."""
+"""A domain, as the names of the domains that contain it and its own, from the widest level down.
+
+For example, ("block-1", "rack-3") is rack-3 of block-1. Racks of other blocks may have the same last name.
+"""
 
 _KEPT = 8
-"""Number of cached trees. A cluster has one tree for each topology that its gangs use."""
+"""The most cached trees. A cluster has one tree for each topology that its gangs use."""
 
 
 @dataclass(frozen=True)
 class DomainTree:
-    """The positions of nodes in a topology.
+    """The nodes of a topology, sorted into its domains.
 
-    `path_of`: each node inside, with one name per level above the node, in the order of the tree (level by level by
-    natural name, then node). `outside`: each other node, with the label that it lacks (`label=value` if the node
-    is in no node pool of the topology). `counts`: nodes under each domain of every level, in the order of the tree,
-    parents first; the empty path is the whole topology.
+    `path_of`: by name of each node in the topology, the path of the narrowest domain above the node. The nodes are in
+    the order of the tree: level by level by natural order of the names. `outside`: by name of every other node, the
+    label that it lacks, or `label=value` of the node pool that it is not in. `counts`: by path of each domain above the
+    nodes, how many nodes it has, parents first; the empty path is the whole topology.
     """
 
     topology: Topology
@@ -32,19 +35,22 @@ class DomainTree:
     counts: Mapping[Path, int] = field(default_factory=dict)
 
     def paths(self, level: int) -> tuple[Path, ...]:
-        """Return the domains of the level at that position (0: widest, last: the nodes), in the order of the tree."""
+        """Return the paths of all domains of one level, in the order of the tree.
+
+        :param level: the position of the level: 0 for the widest; the last level is the nodes.
+        """
         depth = level + 1
         if depth == len(self.topology.levels):
             return tuple((*path, name) for name, path in self.path_of.items())
         return tuple(path for path in self.counts if len(path) == depth)
 
     def nodes_under(self, path: Path) -> tuple[str, ...]:
-        """Return the names of the nodes in the domain `path`, in the order of the tree."""
+        """Return the names of the nodes in the domain with this path, in the order of the tree."""
         return tuple(self._under.get(path, ()))
 
     @cached_property
     def _under(self) -> Mapping[Path, list[str]]:
-        """The nodes in every domain, a node being the narrowest."""
+        """By path of each domain, nodes included: the names of its nodes."""
         found: defaultdict[Path, list[str]] = defaultdict(list)
         for name, above in self.path_of.items():
             path = (*above, name)
@@ -58,9 +64,10 @@ _last: dict[Topology, tuple[tuple[Node, ...], DomainTree]] = {}
 
 
 def domains(topology: Topology, nodes: Iterable[Node]) -> DomainTree:
-    """Place `nodes` in `topology` by their labels; a node without a level's label follows that level's rule.
+    """Return the domain tree of the topology over these nodes, from their labels.
 
-    Every plan and every release calls this, mostly with unchanged nodes. The call then costs one list comparison.
+    For a node without the label of a level, `Level.unlabelled` decides. Every plan and every release calls this, mostly
+    with unchanged nodes. Then a cached tree is returned, after one comparison of the nodes.
     """
     there = tuple(nodes)
     known = _last.get(topology)
@@ -98,7 +105,11 @@ def _placed(topology: Topology, nodes: Iterable[Node]) -> DomainTree:
 
 @lru_cache(maxsize=_KEPT)
 def _tree(topology: Topology, inside: tuple[tuple[str, Path], ...], outside: tuple[tuple[str, str], ...]) -> DomainTree:
-    """Return the tree, sorted. Every plan needs it, and nodes rarely move."""
+    """Return the sorted tree. Trees are cached, because every plan needs them and nodes rarely change their domain.
+
+    :param inside: each node in the topology, with its path.
+    :param outside: each other node, with the label that it lacks.
+    """
     paths = sorted({path for _, path in inside}, key=lambda path: [natural_key(part) for part in path])
     place = {path: position for position, path in enumerate(paths)}
     path_of = dict(sorted(inside, key=lambda each: (place[each[1]], natural_key(each[0]))))
@@ -124,7 +135,10 @@ def _domain_at(level: Level, node: Node) -> str | None:
 
 
 def _counts(paths: Iterable[Path]) -> dict[Path, int]:
-    """Return the number of nodes under every prefix of `paths`, in the order of the tree, parents first."""
+    """Return the number of nodes in every domain, by its path, parents first.
+
+    :param paths: for each node, the path of the narrowest domain above it, in the order of the tree.
+    """
     counts: Counter[Path] = Counter()
     for path in paths:
         for depth in range(len(path) + 1):

@@ -1,4 +1,4 @@
-"""Derives levels from well-known node labels, for a cluster without a Topology.
+"""Derives the levels of a topology from well-known node labels, for a cluster without a Topology object.
 
 Sources of the labels: Kubernetes' list of well-known labels (region, zone). NVIDIA's documentation of Topograph (v0.1
 to v1.0) and of the GPU operator. The documentation of GKE, EKS, OKE and CoreWeave on a node's location in the network.
@@ -12,7 +12,7 @@ from kube.objects import Node
 from kube.topology import HOSTNAME_LABEL, Level, Topology, Unlabelled
 
 Tier = tuple[tuple[str, str], ...]
-"""Alternative labels of one level, as (name of the level if this label is in use, label)."""
+"""The alternative labels of one level, each as (name of the level, label). The label in use names the level."""
 
 _NVIDIA = "network.topology.nvidia.com/"
 
@@ -20,7 +20,7 @@ EVERYWHERE: tuple[Tier, ...] = (
     (("region", "topology.kubernetes.io/region"),),
     (("zone", "topology.kubernetes.io/zone"),),
 )
-"""Levels of any cluster, widest first."""
+"""The levels that any cluster may have, widest first."""
 
 NETWORKS: Mapping[str, tuple[Tier, ...]] = {
     "Topograph": (
@@ -68,7 +68,9 @@ NETWORKS: Mapping[str, tuple[Tier, ...]] = {
         (("leafgroup", "ib.coreweave.cloud/leafgroup"),),
     ),
 }
-"""Levels of each network, widest first, by the system that sets the labels. Only the network on most nodes counts."""
+"""By system that sets the labels: the levels of its network, widest first. Of several systems, the one with a label on
+most nodes is used.
+"""
 
 KNOWN_LABELS = frozenset(label for tiers in (EVERYWHERE, *NETWORKS.values()) for tier in tiers for _, label in tier)
 """All well-known labels of all levels."""
@@ -85,10 +87,12 @@ def found_on(nodes: Iterable[Node]) -> Topology | None:
 
 
 def found_by(counts: Mapping[str, int]) -> Topology | None:
-    """Return the topology for these numbers of nodes by well-known label; None if there are none.
+    """Return the topology that well-known labels describe; None if no node has such a label.
 
     A node that lacks the label of a level is a domain of its own on that level. So no plan relies on a proximity that
     may not exist, and gangs that name no level may still use the node.
+
+    :param counts: by well-known label, the number of nodes that have it.
     """
     network = max(NETWORKS.values(), key=lambda tiers: max(_counted(tier, counts) for tier in tiers))
     levels = [_level(tier, counts) for tier in (*EVERYWHERE, *network) if _counted(tier, counts)]
@@ -102,7 +106,10 @@ def _counted(tier: Tier, counts: Mapping[str, int]) -> int:
 
 
 def _level(tier: Tier, counts: Mapping[str, int]) -> Level:
-    """Return the level of a tier: its labels in use, the most frequent first. That label also names the level."""
+    """Return the level of a tier, with the labels that nodes have. The most frequent label names the level.
+
+    :param counts: by well-known label, the number of nodes that have it.
+    """
     used = sorted((each for each in tier if counts.get(each[1])), key=lambda each: -counts[each[1]])
     aliases = tuple(dict.fromkeys(name for name, _ in used[1:] if name != used[0][0]))
     return Level(used[0][0], tuple(label for _, label in used), Unlabelled.OWN_DOMAIN, aliases)

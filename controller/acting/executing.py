@@ -1,4 +1,7 @@
-"""Carries out the steps of a reconcile: nominate, evict, release. If a write fails, the next reconcile continues."""
+"""Carries out the step that is due for each gang: nominates, evicts, releases. A failed write is retried later.
+
+The next reconcile derives the step again from the cluster, and continues from there.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -49,7 +52,7 @@ from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 
 
 class PlanExecutor:
-    """Carries out the steps of all gangs of a reconcile, one gang at a time, with each gang's writes in parallel."""
+    """Carries out the steps of all gangs in a reconcile, gang after gang. One gang's writes are sent in parallel."""
 
     def __init__(
         self,
@@ -70,7 +73,7 @@ class PlanExecutor:
         self._unfinished = UnfinishedSteps(reporter)
 
     def execute(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, Effects]:
-        """Carry out the step of every gang. Read the probe's answer before."""
+        """Carry out the step of every gang, after reading whether the scheduler has tried the probe."""
         self._probes.read(cluster_view.system)
         return self._error_backoff.run_steps(gang_states, lambda each: self._act(each, cluster_view))
 
@@ -99,8 +102,8 @@ class PlanExecutor:
             case Renominate(members):
                 self._reporter.unbound(gang_state, members)
                 effects = Effects.of(self._nominate(gang_state, members))
-            case TakeOver(heirs):
-                effects = self._take_over(gang_state, heirs)
+            case TakeOver(successors):
+                effects = self._take_over(gang_state, successors)
             case Free(placeholders):
                 self._unsettle(gang_state)
                 effects = Effects.of(free(self._writer, placeholders))
@@ -112,13 +115,16 @@ class PlanExecutor:
             case Release(members):
                 effects = self._release(gang_state, members, cluster_view)
             case Postponed(Release()) if gang_state.record is not None:
-                self._probes.seen(gang_state.record.plan_id)  # asks for the probe: the next reconcile may release
+                self._probes.seen(gang_state.record.plan_id)  # requests the probe for the postponed release
             case _:
                 pass
         return effects
 
     def _begin(self, gang_state: ReconcileState, step: NeedPlan, cluster_view: ClusterView) -> Effects:
-        """Record the plan, then reserve its capacity. Without a plan, free the capacity that was reserved."""
+        """Start a new plan: record it in the Gang's status, then reserve its capacity.
+
+        If the gang has no plan, or the record fails, the capacity that was reserved for the gang is freed.
+        """
         effects, kept = Effects(), set[str]()
         if step.cause is not None:
             self._reporter.invalidated(gang_state, step)
@@ -140,7 +146,7 @@ class PlanExecutor:
         return effects.then(Effects.of(written))
 
     def _reserve(self, gang_state: ReconcileState, members: Sequence[Planned], cluster_view: ClusterView) -> Effects:
-        """Nominate the members of the plan that are not nominated yet (`members`).
+        """Nominate these members of the plan, which are not nominated yet. When all are done, ask for the probe.
 
         The first nomination under a plan also writes the pod's condition PodScheduled (`UnfinishedSteps.conditions`).
         """
@@ -151,10 +157,10 @@ class PlanExecutor:
         return Effects.of(written, settled=held and self._wants_probe(gang_state, cluster_view))
 
     def _spare(self, gang_state: ReconcileState, cluster_view: ClusterView) -> list[Written]:
-        """Write to the victims of an invalidated plan that still run and that the new plan does not evict.
+        """Protect the victims of an invalidated plan that still run, unless the new plan evicts them, too.
 
-        The write changes their version. An eviction that was sent for the old plan may still be on its way, from
-        another leader or from before a timeout.
+        A write changes their resourceVersion. So an eviction for the old plan that is still under way, from a former
+        leader or from before a timeout, fails.
         """
         if gang_state.fallen is None:
             return []
@@ -164,23 +170,24 @@ class PlanExecutor:
         return self._writer.all(partial(self._writer.spare, pod, plan_id) for pod in pods if not pod.terminating)
 
     def _set_free(self, pods: Sequence[Pod], gang_state: ReconcileState) -> list[Written]:
-        """Delete gated members that only their own affinity keeps from a place. Their controllers recreate them.
+        """Delete gated members whose old pin alone keeps the gang from a plan. Their controllers recreate them.
 
-        A gated pod has never run, and no budget counts it. A pod stays if no controller recreates it, or if that costs
-        its workload something (`planning.pins.REMAKERS`). Then its gang's message says what to do.
+        A gated pod has never run, and no disruption budget counts it.
+
+        :param pods: only members whose controller recreates them at no cost (`planning.pins.REMAKERS`).
         """
         written = []
         for pod in pods:
-            meta = pod.metadata  # with its version: a pod that was released meanwhile must not be evicted
+            meta = pod.metadata  # names the version, so a pod that was released meanwhile is not evicted
             written.append(self._writer.evict(meta.namespace, meta.name, meta.uid, version=meta.resource_version))
             if written[-1].done:
                 self._reporter.set_free(gang_state, pod)
         return written
 
     def _open_groups(self, gang_state: ReconcileState, cluster_view: ClusterView) -> list[Written]:
-        """Release members without a place whose gates keep the scheduler from the released members of a group.
+        """Release members without a planned node whose gates keep the scheduler from other pods of their PodGroup.
 
-        If a gated member has a place, the release of that one opens the group.
+        Nothing is released if the plan has a node for such a member: the plan's own release then starts the PodGroup.
         """
         extras, nodes = blocking(gang_state.gang)
         record = gang_state.record
@@ -192,7 +199,7 @@ class PlanExecutor:
     def _nominate(
         self, gang_state: ReconcileState, members: Iterable[Planned], conditions: Mapping[str, Condition] | None = None
     ) -> list[Written]:
-        """Write the nominations of these members. Return the results.
+        """Nominate these members for their nodes; an expected pod by its placeholder. Return the results.
 
         :param conditions: the condition to write on each pod with its nomination, by UID. A pod may have none.
         """
@@ -209,10 +216,10 @@ class PlanExecutor:
         )
 
     def _wants_probe(self, gang_state: ReconcileState, cluster_view: ClusterView) -> bool:
-        """Ask for the probe in the reconcile in which the last nomination is accepted. Return whether it is due.
+        """Ask for the probe now that all members are nominated, unless pods must go first. Return whether it was asked.
 
-        If victims or other terminating pods must go first, the scheduler must have seen that, too. Then the probe is
-        asked for after they have gone.
+        The scheduler must also have seen that victims and other terminating pods on the nodes are gone. So in that case
+        a later step asks for the probe.
         """
         record = gang_state.record
         if record is None or record.victims or _ending_on(record, cluster_view):
@@ -221,24 +228,30 @@ class PlanExecutor:
         return True
 
     def _unsettle(self, gang_state: ReconcileState) -> None:
-        """Forget the probe's answer for this plan: writes follow that the scheduler must see before the release."""
+        """Forget that the scheduler has seen this plan's nominations: it must also see the writes that follow now."""
         if gang_state.record is not None:
             self._probes.forget(gang_state.record.plan_id)
 
-    def _take_over(self, gang_state: ReconcileState, heirs: Sequence[tuple[str, Planned]]) -> Effects:
-        """Give arrived pods the places of their expected pods: in the plan's record first, then by nomination."""
-        names = {seat: member.pod.metadata for seat, member in heirs}
+    def _take_over(self, gang_state: ReconcileState, successors: Sequence[tuple[str, Planned]]) -> Effects:
+        """Replace expected pods by arrived pods: in the plan in the Gang's status first, then by nominating the pods.
+
+        :param successors: each arrived pod, with the identifier of the expected pod that it replaces.
+        """
+        names = {seat: member.pod.metadata for seat, member in successors}
         effects = self._reporter.taken_over(gang_state, names)
         if effects.manifest is None:
             return effects
         record = record_from(effects.manifest["status"])
         effects = effects.then(Effects(plan=Plan(gang_state.step, record, gang_state.decision)))
-        return effects.then(Effects.of(self._nominate(gang_state.after(effects), [member for _, member in heirs])))
+        return effects.then(Effects.of(self._nominate(gang_state.after(effects), [member for _, member in successors])))
 
     def _evict(
         self, gang_state: ReconcileState, victims: Sequence[PlannedVictim], cluster_view: ClusterView
     ) -> Effects:
-        """Evict all victims, or none if the API server refuses one or gives no answer. The next reconcile retries."""
+        """Evict all victims of a plan, or none: a dry run first asks the API server whether it would accept all.
+
+        If the API server refuses an eviction, the plan is dropped. If it is overloaded, the next reconcile retries.
+        """
         written = tried = self._send_evictions(victims, cluster_view, dry_run=True)
         refusal = self._refusal(victims, tried)
         if not refusal and not any(each.result in (Result.LATER, Result.CONFLICT) for each in tried):
@@ -254,7 +267,10 @@ class PlanExecutor:
         return effects.then(self._give_up(gang_state, refusal)) if refusal else effects
 
     def _await_budgets(self, victims: Sequence[PlannedVictim], cluster_view: ClusterView) -> None:
-        """Read back the disruption budgets, so that no reconcile begins before it sees the cost of these evictions."""
+        """Read the disruption budgets of the victims' namespaces back from the API server.
+
+        So the next reconcile waits until the cache shows how much of the budgets these evictions have used.
+        """
         spent = {each.metadata.namespace for each in cluster_view.snapshot.budgets} & {
             each.namespace for each in victims
         }
@@ -264,7 +280,9 @@ class PlanExecutor:
     def _send_evictions(
         self, victims: Sequence[PlannedVictim], cluster_view: ClusterView, *, dry_run: bool
     ) -> list[Written]:
-        """Send evictions with the versions that the snapshot shows: a changed pod may not be a victim any more."""
+        """Send evictions of these victims. One fails if the pod has changed since the snapshot, as it may not be a
+        victim any more.
+        """
         seen = [cluster_view.live[victim.uid].metadata for victim in victims]
         return self._writer.all(
             partial(self._writer.evict, v.namespace, v.name, v.uid, version=meta.resource_version, dry_run=dry_run)
@@ -272,14 +290,17 @@ class PlanExecutor:
         )
 
     def _refusal(self, victims: Sequence[PlannedVictim], answers: Sequence[Written]) -> str:
-        """Return the first refusal of an eviction. "" if all were accepted, or the victims are gone already."""
+        """Return the message about the first refused eviction; "" if none was refused.
+
+        :param answers: the answer to the eviction of each victim, in the order of `victims`.
+        """
         for victim, written in zip(victims, answers, strict=True):
             if written.result in (Result.REFUSED, Result.FAILED):
                 return f"eviction of {victim.namespace}/{victim.name} was refused: {written.message}"
         return ""
 
     def _give_up(self, gang_state: ReconcileState, refusal: str) -> Effects:
-        """Drop a plan whose victims may not be evicted. The gang is replanned when the budgets may have changed."""
+        """Drop a plan because the eviction of a victim was refused. The gang is replanned after a pause."""
         written = self._writer.all(
             partial(self._writer.clear, pod) for pod in gang_state.held if not is_placeholder(pod)
         )
@@ -304,7 +325,7 @@ class PlanExecutor:
         added = any(each.tolerations for each in flavors)
         members = _in_turn(gang_state, members, snapshot)
         if not members:
-            return Effects()  # siblings that are released already must be bound first
+            return Effects()  # members that are released already must be bound first
         nodes = {m.node: state.node for m in members if (state := snapshot.state(m.node)) is not None}
         patch = partial(release_patch, now=time, begun=_begun(gang_state.gang))
         ordered = in_order(members, gang_state.gang, snapshot)
@@ -329,7 +350,10 @@ class PlanExecutor:
     def _beside(
         self, extras: Sequence[Pod], nodes: Sequence[str], gang_state: ReconcileState, cluster_view: ClusterView
     ) -> list[tuple[Pod, Mapping[str, Any]]]:
-        """Return the patches that release members without a place. `nodes`: the nodes of members that are released."""
+        """Return the pods `extras`, which have no planned node, each with the patch that releases it.
+
+        :param nodes: the nodes of the released members, beside which the pods are pinned.
+        """
         patches = list[tuple[Pod, Mapping[str, Any]]]()
         time, begun = rfc3339(self._clock.wall()), _begun(gang_state.gang)
         for pod in extras:
@@ -339,16 +363,18 @@ class PlanExecutor:
 
 
 def _in_turn(gang_state: ReconcileState, members: Sequence[Planned], snapshot: Snapshot) -> Sequence[Planned]:
-    """Return the members to release now, in binding order. The others follow later, when siblings are bound.
+    """Return those of the given members that may be released now, in the order in which the scheduler can bind them.
 
-    The order concerns all unbound members that exist: siblings that are released already may not be bound yet. A pod
-    that its workload has yet to create holds no member back.
+    A member must wait if the scheduler could not bind it before another member, for example one that it has affinity
+    to. Members that are released but not bound yet count, too. Expected pods hold no member back.
     """
     ready = {each.pod.metadata.uid: each for each in members}
     there = (each for each in _members(gang_state) if not each.pod.bound and not to_come(each.pod))
     unbound = [each for each in there if snapshot.state(each.node) is not None]
     if any(group_of(each.pod) for each in members):
-        return members  # one cycle tries them all, whatever the order of the gates
+        return (
+            members  # the scheduler tries the members of a PodGroup in one cycle, whatever the order of their release
+        )
     order = BindingOrder(((each.pod, each.node) for each in unbound), snapshot, priority=gang_state.gang.priority)
     released = order.released_now([each.pod.metadata.uid in ready for each in unbound])
     return [ready[unbound[position].pod.metadata.uid] for position in released]
@@ -361,7 +387,7 @@ def _begun(gang: Gang) -> str:
 
 
 def _ending_on(record: PlanRecord, cluster_view: ClusterView) -> bool:
-    """Return whether a pod is terminating on a node of the plan."""
+    """Return whether a pod is terminating on a node that the plan uses."""
     states = (cluster_view.snapshot.state(node) for node in {member.node for member in record.members})
     return any(tenant.terminating for state in states if state is not None for tenant in state.departing)
 

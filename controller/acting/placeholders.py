@@ -1,8 +1,8 @@
 """Placeholders: pods that never run and reserve capacity for expected pods (docs/decisions/0022).
 
-There is one placeholder for each expected pod. It has Phalanx's gate and the nomination, and the requests and priority
-of the expected pod. When the pod arrives, it is nominated beside the placeholder first. Then the placeholder is
-deleted, and then the scheduler must have seen the deletion.
+There is one placeholder for each expected pod. It is gated and nominated, and has the requests and the priority of the
+expected pod. When the pod arrives, the pod is nominated first, so that the capacity is reserved twice for a moment.
+Then the placeholder is deleted. The pod is released only after the scheduler has seen the deletion.
 """
 
 import hashlib
@@ -28,7 +28,12 @@ _OVERCOMMITTED = ("cpu", "memory", "ephemeral-storage")
 def hold(
     writer: Writer, gang: GangKey, member: Planned, plan_id: str, condition: Mapping[str, str] | None = None
 ) -> Written:
-    """Reserve the capacity of an expected pod: create its placeholder if it has none, and nominate the placeholder."""
+    """Reserve capacity for an expected pod: create its placeholder if it has none, and nominate the placeholder.
+
+    Return the result of the write that failed, or of the nomination.
+
+    :param member: the expected pod with its planned node.
+    """
     placeholder = member.placeholder
     if placeholder is None:
         manifest = placeholder_manifest(gang, member.pod)
@@ -42,7 +47,7 @@ def hold(
 
 
 def free(writer: Writer, placeholders: Iterable[Pod]) -> list[Written]:
-    """Delete placeholders. Return the results."""
+    """Delete placeholders, which frees their capacity. Return the results in order."""
     return writer.all(
         partial(
             writer.delete, f"{PODS_PATH}/{pod.metadata.name}", pod.metadata.uid, version=pod.metadata.resource_version
@@ -52,7 +57,12 @@ def free(writer: Writer, placeholders: Iterable[Pod]) -> list[Written]:
 
 
 def placeholder_manifest(gang: GangKey, pod: Pod) -> dict[str, Any]:
-    """Return the manifest of an expected pod's placeholder. Its name is a hash of the seat, so a seat never has two."""
+    """Return the manifest of the placeholder for an expected pod.
+
+    Its name is a hash of the expected pod's seat, so two placeholders for one expected pod cannot exist.
+
+    :param pod: the expected pod.
+    """
     requests = {
         name: f"{amount}m" if name == "cpu" else str(amount)
         for name, amount in pod_requests(pod).items()

@@ -16,33 +16,38 @@ PROBE_PRIORITY_CLASS = "phalanx-probe"
 """A priority class whose pods neither wait behind other pods nor preempt any. The manifests contain it."""
 
 PODS_PATH = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods"
-"""The API path of the pods that Phalanx creates itself."""
+"""The API path of the pods in Phalanx's own namespace, where it creates probes and placeholders."""
 
 
 class Probes:
-    """Sends at most one probe at a time and records which plans it covers.
+    """Sends at most one probe at a time, and remembers of which plans the scheduler has seen the nominations.
 
-    The record is derived from the cluster: a restarted controller probes again.
+    A probe covers all plans that were waiting when it was created. The memory is not durable: a restarted controller
+    probes again.
     """
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
         self._wanted: set[str] = set()
+        """Plans that wait for the next probe, by ID."""
         self._covered: set[str] = set()
+        """Plans that the present probe covers."""
         self._seen: set[str] = set()
+        """Plans whose nominations the scheduler has seen."""
         self._probe = ""
+        """The UID of the present probe; "" if there is none."""
         self._over: list[Pod] = []
         """Obsolete probes, which the next `send` deletes."""
 
     def seen(self, plan_id: str) -> bool:
-        """Return whether the scheduler has seen this plan's nominations. Ask for a probe if that is not known."""
+        """Return whether the scheduler has seen this plan's nominations. If it is not known, ask for a probe."""
         if plan_id in self._seen:
             return True
         self.want(plan_id)
         return False
 
     def want(self, plan_id: str) -> None:
-        """Ask for a probe for this plan. The API server must have answered all writes that the probe has to follow."""
+        """Ask for a probe for this plan, unless one covers it. All nominations of the plan must have been accepted."""
         if plan_id not in self._covered | self._seen:
             self._wanted.add(plan_id)
 
@@ -51,20 +56,22 @@ class Probes:
         return len(self._wanted | self._covered | self._seen)
 
     def keep(self, plan_ids: Collection[str]) -> None:
-        """Forget all plans except these. The others are not in force any more."""
+        """Forget all plans except these, because the others are not in force any more."""
         for plans in (self._wanted, self._covered, self._seen):
             plans.intersection_update(plan_ids)
 
     def forget(self, plan_id: str) -> None:
-        """Forget a plan whose nominations have changed."""
+        """Forget a plan whose nominations have changed, so that the scheduler must see them again."""
         for plans in (self._wanted, self._covered, self._seen):
             plans.discard(plan_id)
 
     def read(self, pods: Iterable[Pod]) -> None:
-        """Read the answer of the present probe, and collect obsolete probes for deletion.
+        """Check whether the scheduler has tried the present probe, and collect obsolete probes for deletion.
 
-        :param pods: the pods of Phalanx's own namespace in the snapshot of this reconcile. The snapshot also contains
-            all that the scheduler wrote before it tried the probe: the same watch delivered that earlier.
+        If it has, the snapshot of this reconcile also shows all that the scheduler wrote before, because the same watch
+        delivers it in order.
+
+        :param pods: the pods of Phalanx's own namespace in that snapshot.
         """
         probes = [pod for pod in pods if is_probe(pod)]
         own = next((p for p in probes if p.metadata.uid == self._probe), None)
@@ -72,7 +79,7 @@ class Probes:
         if answered:
             self._seen |= self._covered
         elif own is None:
-            self._wanted |= self._covered  # somebody deleted it before it was answered
+            self._wanted |= self._covered  # another client deleted the probe before the scheduler tried it
         if answered or own is None:
             self._covered.clear()
             self._probe = ""
@@ -99,12 +106,12 @@ class Probes:
 
 
 def is_probe(pod: Pod) -> bool:
-    """Return whether the pod is a probe, of this controller or of another one."""
+    """Return whether the pod is a probe, of this controller or of another replica."""
     return PROBE in pod.metadata.labels
 
 
 def tried_probe(pod: Pod) -> bool:
-    """Return whether the scheduler has tried the probe."""
+    """Return whether the scheduler has tried the probe: it has written a PodScheduled condition."""
     return any(condition.type == "PodScheduled" for condition in pod.status.conditions)
 
 
@@ -112,6 +119,9 @@ def never_run(metadata: Mapping[str, Any], resources: Mapping[str, Any], **spec:
     """Return the manifest of a pod that can never run, because its node selector matches no node.
 
     The API server lets Phalanx create no other pods (`manifests/system/guard.yaml`).
+
+    :param resources: the resources of its only container.
+    :param spec: further fields of the pod's spec.
     """
     return {
         "apiVersion": "v1",

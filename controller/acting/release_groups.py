@@ -1,7 +1,8 @@
 """The PodGroups that Phalanx creates, so that kube-scheduler binds the members of a gang in one cycle, all or none.
 
 The webhook lets the members join the PodGroup at their CREATE (`webhook.admission.joining_groups`). The controller
-creates it before it removes the first gate. It is deleted with the gang's Gang object, its owner.
+creates the PodGroup before it removes the first gate. The gang's Gang object owns the PodGroup, so both are deleted
+together.
 """
 
 import logging
@@ -27,10 +28,10 @@ LOG = logging.getLogger(__name__)
 
 
 def create_missing(writer: Writer, gang_state: ReconcileState, cluster_view: ClusterView) -> list[Written]:
-    """Create each PodGroup of Phalanx that members of the gang belong to, or correct its number of members.
+    """Create each PodGroup of Phalanx to which unbound members of the gang belong, or correct its `minCount`.
 
-    Return the results; empty if there is nothing to write. The members have no other group of Phalanx than the one of
-    their gang, unless users have copied pods.
+    Return the results of the writes; empty if there is nothing to write. A gang has one such PodGroup. It has more only
+    if a user has copied pods of other gangs.
     """
     pods = [member.pod for member in gang_state.gang.members]
     names = {group_of(pod) for pod in pods if not pod.bound}
@@ -51,16 +52,24 @@ def create_missing(writer: Writer, gang_state: ReconcileState, cluster_view: Clu
 
 
 def last_of_groups(ordered: Sequence[Planned], extras: Sequence[Pod]) -> Planned | None:
-    """Return the member whose gate is removed last, alone; None without a PodGroup, or if no other gate is left."""
+    """Return the member whose gate is removed last, alone, because this removal starts its PodGroup.
+
+    None if no member is in a PodGroup, or if only one gate is left.
+
+    :param ordered: the planned members to release, in the order of their release.
+    :param extras: the members without a planned node that are released with them (`extras_of_groups`).
+    """
     of_groups = [each for each in ordered if group_of(each.pod)]
     return of_groups[-1] if of_groups and len(ordered) + len(extras) > 1 else None
 
 
 def extras_of_groups(gang: Gang, ordered: Sequence[Planned]) -> list[Pod]:
-    """Return the gated members without a place whose PodGroup is released now.
+    """Return the gated members without a planned node whose PodGroup is released now.
 
-    The scheduler tries no pod of a group with a gated pod. So these lose their gates, too, and wait for capacity as
-    any other pod of the group does.
+    The scheduler tries no pod of a PodGroup while one has a gate. So these members lose their gates, too, and wait for
+    capacity without one.
+
+    :param ordered: the planned members that are released now.
     """
     groups = {group_of(each.pod) for each in ordered} - {""}
     going = {each.pod.metadata.uid for each in ordered}
@@ -69,9 +78,10 @@ def extras_of_groups(gang: Gang, ordered: Sequence[Planned]) -> list[Pod]:
 
 
 def blocking(gang: Gang) -> tuple[list[Pod], list[str]]:
-    """Return the gated members that keep the scheduler from released members of their PodGroup, and these' nodes.
+    """Return the gated members that keep the scheduler from released members of their PodGroup.
 
-    Empty if the gang's minimum has not been released: then these gates are what holds the gang together.
+    The second list has the nodes of the released members. Both are empty if fewer members than the gang's minimum are
+    released, because then the gates prevent that the gang starts in part.
     """
     released = [member for member in gang.members if not member.pod.gated_by(GATE)]
     waiting = [member.pod for member in released if not member.pod.bound]
@@ -83,10 +93,12 @@ def blocking(gang: Gang) -> tuple[list[Pod], list[str]]:
 
 
 def place_beside(pod: Pod, nodes: Sequence[str], gang: Gang, cluster_view: ClusterView) -> tuple[Node | None, Labels]:
-    """Return the node and the domain to which a member without a place is pinned; (None, ()) if it may go anywhere.
+    """Return the node and the domain to which a member without a planned node is pinned; (None, ()) for no pin.
 
-    It must stay in the domain of the members that are released, which are on `nodes`. If labels do not name that
-    domain, or the gang has rules between members, the pin is one of these nodes: it is in the domain.
+    The member must stay in the domain of the released members. If node labels do not identify that domain, the pin is
+    the node of a released member, which lies in the domain. A gang with rules between members gets this pin, too.
+
+    :param nodes: the nodes of the released members.
     """
     own = next(member.pod_set for member in gang.members if member.pod is pod)
     pod_set = next(each for each in gang.pod_sets if each.name == own)

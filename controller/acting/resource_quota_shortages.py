@@ -1,8 +1,8 @@
-"""ResourceQuotas that appear, shrink or are used up by others while capacity is reserved for expected pods.
+"""Invalidates plans whose expected pods a ResourceQuota would refuse, because their capacity is reserved in vain.
 
-A gang is not planned if a quota refuses its expected pods (`planning.scheduler_rules.resource_quotas`). If a quota
-refuses them later, the plan is invalidated. Otherwise capacity would stay reserved for ever for pods that cannot be
-created (docs/decisions/0022).
+A gang is not planned if a quota refuses its expected pods (`planning.scheduler_rules.resource_quotas`). But a quota may
+appear, shrink or be used up by other pods later. Then the plan is invalidated. Otherwise capacity would stay reserved
+for ever for pods that cannot be created (docs/decisions/0022).
 """
 
 import logging
@@ -19,16 +19,18 @@ from timing.clock import SYSTEM_CLOCK, Clock
 LOG = logging.getLogger(__name__)
 
 LASTING_SECONDS = 60.0
-"""Seconds for which others may use up a quota before a plan is invalidated.
+"""Seconds for which a quota must be short before a plan is invalidated for it.
 
-A quota is charged for a pod a moment before a watch shows that pod, so a short shortage may be the gang's own pod.
+A quota is charged for a pod a moment before a watch shows that pod. So a short shortage may be caused by a pod of the
+gang itself.
 """
 
 
 class QuotaShortages:
-    """Invalidates plans whose expected pods a quota would refuse.
+    """Finds the plans whose expected pods a ResourceQuota would refuse.
 
-    If the quota is too small for these gangs alone, their plans are invalidated at once, else after `LASTING_SECONDS`.
+    If the quota is too small for these gangs alone, their plans are invalidated at once. If other pods use the quota,
+    the plans are invalidated after `LASTING_SECONDS`.
     """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -36,7 +38,7 @@ class QuotaShortages:
         self._since: dict[GangKey, float] = {}
 
     def find(self, gang_states: Sequence[ReconcileState], snapshot: Snapshot) -> Mapping[GangKey, NeedPlan]:
-        """Return the new steps of the affected gangs: their capacity is freed, and they are replanned."""
+        """Return a step `NeedPlan` for each gang whose plan is invalidated: it frees its capacity and is replanned."""
         holding = {each.gang.key: each for each in gang_states if _holding(each, snapshot)}
         ordered = sorted((each.gang for each in holding.values()), key=lambda gang: (gang.created, gang.key))
         falling = dict(_too_large(ordered, snapshot))
@@ -44,9 +46,10 @@ class QuotaShortages:
         return {key: NeedPlan(f"waits for {why}", holding[key].held, Cause.QUOTA_SHORT) for key, why in falling.items()}
 
     def _lasting(self, gangs: Iterable[Gang], snapshot: Snapshot) -> dict[GangKey, str]:
-        """Return the gangs whose quota others have used up for `LASTING_SECONDS`, with the reason.
+        """Return gangs whose quota other pods have used up for `LASTING_SECONDS`, each with the reason.
 
-        It returns the first such gang of each namespace only. Afterwards the quota may be enough for the next gang.
+        Only the first such gang of each namespace is returned, because without its pods the quota may be enough for the
+        next gang.
         """
         now, since, found = self._clock.monotonic(), dict[GangKey, float](), dict[str, tuple[GangKey, str]]()
         for gang in gangs:
@@ -65,9 +68,10 @@ def _holding(gang_state: ReconcileState, snapshot: Snapshot) -> bool:
 
 
 def _too_large(gangs: Iterable[Gang], snapshot: Snapshot) -> Iterator[tuple[GangKey, str]]:
-    """Yield the gangs whose expected pods exceed a quota together with those of the gangs before them.
+    """Yield the gangs whose expected pods exceed a quota together with the expected pods of the gangs before them.
 
-    This happens to gangs that were planned at the same time, because the quota was enough for each gang alone.
+    Each gang is yielded with the reason. This happens to gangs that were planned at the same time, if the quota is
+    enough for each gang alone but not for all of them.
     """
     together: dict[str, ChargedTogether] = {}
     for gang in gangs:
@@ -82,7 +86,10 @@ def _in_the_way(gang: Gang, snapshot: Snapshot) -> str:
 
 
 def _found(gang: Gang, ask: Callable[[], str]) -> str:
-    """Return the result of `ask` for one gang; "" after an internal error: the plan stays, other gangs are checked."""
+    """Return the result of `ask`, which says why a quota refuses the gang's pods; "" if `ask` raises an error.
+
+    So an internal error at one gang neither invalidates its plan nor stops the check of other gangs.
+    """
     try:
         return ask()
     except Exception:

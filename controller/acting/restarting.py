@@ -1,8 +1,9 @@
-"""Restarts gangs as a whole that ask for it, when a lost member cannot be replaced beside the other members.
+"""Restarts gangs as a whole that ask for it, if a lost member cannot be replaced beside the other members.
 
-Three conditions keep evictions from being useless (docs/decisions/0030). The rejection has held for a while. Every
-evicted pod will be recreated. All members together have a place that is free now. One gang is restarted at a time, so
-that no capacity is promised twice.
+A restart evicts all running members, so that they are recreated and planned together. Three conditions keep that from
+being useless (docs/decisions/0030). The rejection has held for a while. Every evicted pod will be recreated. All
+members together fit on capacity that is free now. One gang is restarted at a time, so that two gangs do not count on
+the same capacity.
 """
 
 from collections import defaultdict
@@ -28,9 +29,11 @@ ON_ITS_WAY_SECONDS = 60.0
 
 
 class Restarter:
-    """Restarts gangs that ask for it. Its inputs are in the cluster, except since when a gang has found no place.
+    """Restarts gangs that ask for it (`onFailure: Restart`) and have lost a member that fits nowhere.
 
-    :param seconds: how long a lost member must have found no place before its gang is restarted.
+    Everything but the time since which the member fits nowhere is read from the cluster.
+
+    :param seconds: how long a lost member must have fitted nowhere before its gang is restarted.
     """
 
     def __init__(
@@ -48,11 +51,12 @@ class Restarter:
         self._checks = checks
         self._seconds = seconds
         self._since: dict[GangKey, float] = {}
-        """The time at which a gang was first seen with a lost member that finds no place."""
+        """By gang: the monotonic time since which it has a lost member that fits nowhere."""
         self._under_way: tuple[GangKey, float] | None = None
+        """The gang that is being restarted, and the monotonic time at which its restart began; None if none is."""
 
     def restart(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, Effects]:
-        """Begin the restarts that are due. The effects contain the messages about restarts."""
+        """Begin the restarts that are due. The effects of other gangs say why they are not restarted (`stays`)."""
         effects = self._error_backoff.run_steps(gang_states, self._await)
         able = {key for key, each in effects.items() if not each.stays and not each.failed}
         due = [each for each in gang_states if each.gang.key in able and torn(each)]
@@ -60,7 +64,10 @@ class Restarter:
         return effects | (self._begin(due, cluster_view, _planned(gang_states)) if due else {})
 
     def _await(self, gang_state: ReconcileState) -> Effects:
-        """Return the effects of a gang that is not restarted yet, or never. A torn gang without a reason is due."""
+        """Return the effects of a gang that must not be restarted now: the reason in `stays`.
+
+        Effects without a reason mean that a torn gang may be restarted now.
+        """
         key = gang_state.gang.key
         self._note_end(gang_state)
         if not torn(gang_state):
@@ -75,7 +82,10 @@ class Restarter:
     def _begin(
         self, due: Sequence[ReconcileState], cluster_view: ClusterView, planned: Planned
     ) -> dict[GangKey, Effects]:
-        """Restart the first gang that is known to have a place as a whole, unless another restart is not over."""
+        """Restart the first of these gangs that is known to fit as a whole, unless another restart is still running.
+
+        :param planned: the UIDs of the members that plans in force place on each node.
+        """
         verdicts = self._checks.verdicts([each.gang for each in due], cluster_view, planned)
         version = cluster_view.snapshot.version
         keyed = ((gang_state.gang.key, gang_state) for gang_state in due)
@@ -85,7 +95,7 @@ class Restarter:
         gang = gang_state.gang
         if verdict is not None and not verdict.placed:
             stays = f"is not restarted as a whole: {verdict.why}" if verdict.why else ""
-            return Effects(watched=verdict.version != version, stays=stays)  # another version is checked again later
+            return Effects(watched=verdict.version != version, stays=stays)  # check again when the cluster changes
         if verdict is None or not verdict.fresh(gang, self._clock.monotonic()):
             return Effects(watched=True, stays="is restarted as a whole if all its members together have a place")
         if other := self._other(gang.key):
@@ -106,21 +116,21 @@ class Restarter:
         return self._rollback.take_back(gang_state, Withdrawal(WithdrawalReason.RESTARTED, message, restarts=restarts))
 
     def _note_end(self, gang_state: ReconcileState) -> None:
-        """End the restart under way if it is this gang's and the gang is released again. Others may follow then."""
+        """If this gang was being restarted and is whole again, end its restart, so that another gang may follow."""
         if self._under_way is None or self._under_way[0] != gang_state.gang.key:
             return
         if was_whole(gang_state.gang, gang_state.status) and not torn(gang_state):
             self._under_way = None
 
     def _other(self, key: GangKey) -> GangKey | None:
-        """Return the gang that is being restarted, if it is not this gang."""
+        """Return the gang that is being restarted; None if none is, or if it is this gang."""
         if self._under_way is None or self._clock.monotonic() - self._under_way[1] > ON_ITS_WAY_SECONDS:
             return None
         return self._under_way[0] if self._under_way[0] != key else None
 
 
 def _planned(gang_states: Iterable[ReconcileState]) -> Planned:
-    """Return the UIDs of members by node, as the plans in force place them, including plans of this reconcile."""
+    """Return, by node, the UIDs of the members that plans in force place there, with the plans of this reconcile."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for gang_state in gang_states:
         for member in gang_state.record.members if gang_state.record is not None else ():
@@ -129,7 +139,10 @@ def _planned(gang_states: Iterable[ReconcileState]) -> Planned:
 
 
 def torn(gang_state: ReconcileState) -> bool:
-    """Return whether a gang that asks for restarts was whole, has lost a member since, and has a proven rejection."""
+    """Return whether the gang is torn: it asks for restarts, was whole, and has lost a member that fits nowhere.
+
+    The member fits nowhere if the decision is a proven rejection.
+    """
     gang, decision = gang_state.gang, gang_state.decision
     if decision is None or not wants_restart(gang) or not was_whole(gang, gang_state.status):
         return False
@@ -140,7 +153,7 @@ def torn(gang_state: ReconcileState) -> bool:
 
 
 def _used_up(gang_state: ReconcileState) -> str:
-    """Return why the gang may not be restarted once more; "" if it may."""
+    """Return the reason if the gang has been restarted as often as `maxRestarts` allows; "" if it has not."""
     gang, times = gang_state.gang, int(gang_state.status.get("restarts", 0))
     if times < gang.max_restarts:
         return ""

@@ -1,8 +1,9 @@
-"""Steps of plans of which not all writes are known to be done. Their events are recorded once they are done.
+"""Nominations and releases of which not all writes are known to be done. Their events are recorded once all are done.
 
-The API server may reject a write because the object has changed, or its answer may be lost. The next reconcile
-continues from the state of the cluster. This module keeps what the cluster does not show: the decision, for the
-conditions of members that are not nominated yet, and the members that an event counts. A new leader starts without it.
+The API server may reject a write because the object has changed, or its answer may be lost. Then the next reconcile
+continues the step. This module remembers what the cluster does not show. That is the decision, from which the
+conditions of members without a nomination are derived, and the members that the event counts. It is kept in memory
+only, so a new leader may omit such an event.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -20,7 +21,10 @@ from planning.decision import Decision
 
 @dataclass(frozen=True, slots=True)
 class _Nomination:
-    """A plan whose members are not all known to be nominated. `recorded`: whether the event of the plan is recorded."""
+    """A plan of which some members are not known to be nominated.
+
+    `recorded`: whether the event GangPlanned or MemberReplaced of the plan has been recorded.
+    """
 
     plan_id: str
     decision: Decision
@@ -29,14 +33,14 @@ class _Nomination:
 
 @dataclass(frozen=True, slots=True)
 class _Release:
-    """Members of a plan, some of which are not known to be released."""
+    """A release that has begun: its `members`, some of which are not known to be released."""
 
     plan_id: str
     members: Sequence[Planned]
 
 
 class UnfinishedSteps:
-    """The unfinished nomination or release of each gang, and the events for it."""
+    """Remembers the nomination or release of each gang that is not known to be complete, and records its event then."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter
@@ -44,20 +48,23 @@ class UnfinishedSteps:
         self._releases: dict[GangKey, _Release] = {}
 
     def keep(self, keys: Collection[GangKey]) -> None:
-        """Forget all gangs that are not in `keys`."""
+        """Forget all gangs except these, because the others do not exist any more."""
         for steps in (self._nominations, self._releases):
             for key in steps.keys() - set(keys):
                 del steps[key]
 
     def begin(self, gang_state: ReconcileState) -> None:
-        """Begin the nomination of a new plan, before the plan is written to the status."""
+        """Remember that the nomination of a new plan begins. Called before the plan is written to the status.
+
+        Nothing is remembered for a gang without a plan.
+        """
         if gang_state.record is not None and gang_state.decision is not None:
             self._nominations[gang_state.gang.key] = _Nomination(gang_state.record.plan_id, gang_state.decision)
 
     def conditions(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Mapping[str, Condition]:
-        """Return the conditions to write with the nominations, by UID. Record the event of the plan, which is written.
+        """Return the conditions to write with the nominations of the plan, by UID. Record the event of a new plan.
 
-        Empty after the members of the plan were nominated once: their conditions are written.
+        Empty once all members of the plan have been nominated, because their conditions are written.
         """
         nomination = self._nomination(gang_state)
         if nomination is None:
@@ -66,7 +73,7 @@ class UnfinishedSteps:
         return self._reporter.pod_conditions(gang_state, nomination.decision, cluster_view)
 
     def nominated(self, gang_state: ReconcileState, members: Sequence[Planned]) -> None:
-        """Record the event for a plan whose members are all nominated, unless it is recorded."""
+        """Record the event GangNominated for a plan of which all members are nominated, once for each plan."""
         nomination = self._nomination(gang_state)
         if nomination is not None:
             self._record_plan(gang_state, nomination)
@@ -74,9 +81,11 @@ class UnfinishedSteps:
             del self._nominations[gang_state.gang.key]
 
     def release(self, gang_state: ReconcileState, members: Iterable[Planned], done: Collection[str]) -> None:
-        """Record the event for these members and those of earlier turns, once all are released.
+        """Record one event GangReleased for these members and the members released before, once all are released.
 
-        :param done: the UIDs of the members whose write is known to be done.
+        Until then the members are remembered.
+
+        :param done: the UIDs of the members whose release the API server has confirmed.
         """
         if gang_state.record is None:
             return
@@ -90,7 +99,7 @@ class UnfinishedSteps:
             self._reporter.released(gang_state, begun)
 
     def settle(self, gang_state: ReconcileState, members: Callable[[], Sequence[Planned]]) -> None:
-        """Record the events of steps that turn out to be done: only answers to their writes were lost.
+        """Record the events of unfinished steps that the cluster shows as done, because only an answer was lost.
 
         :param members: returns the members of the plan as they are now. Called only for an unfinished nomination.
         """
@@ -112,7 +121,7 @@ class UnfinishedSteps:
                 self._reporter.released(gang_state, left)
 
     def _nomination(self, gang_state: ReconcileState) -> _Nomination | None:
-        """Return the unfinished nomination of the plan in force."""
+        """Return the unfinished nomination of the gang's plan in force; None if there is none."""
         found = self._nominations.get(gang_state.gang.key)
         in_force = gang_state.record is not None and found is not None and found.plan_id == gang_state.record.plan_id
         return found if in_force else None
@@ -124,5 +133,5 @@ class UnfinishedSteps:
 
 
 def _gated(gang_state: ReconcileState) -> set[str]:
-    """Return the UIDs of the members that are not released."""
+    """Return the UIDs of the gang's members that are still gated, so not released."""
     return {each.pod.metadata.uid for each in gang_state.gang.members if each.pod.gated_by(GATE)}

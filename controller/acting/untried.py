@@ -1,9 +1,9 @@
 """Released members that no scheduler tries: they are reported, their capacity is freed, and they may be recreated.
 
 A member keeps the scheduler that its spec names if that scheduler runs (`gangs.coexistence.running_schedulers`).
-Whether it really runs shows only after the release. A scheduler that does not try a member is recorded in the ConfigMap
-`phalanx-schedulers`. The webhook reads it, too, so that recreated pods do not get that scheduler again.
-The stock scheduler is never recorded: a long queue looks the same, and there is no other scheduler to use.
+Whether it really runs shows only after the release. A scheduler that does not try a member is recorded as absent in the
+ConfigMap `phalanx-schedulers`. The webhook reads it, too, so recreated pods do not get that scheduler again. The stock
+scheduler is never recorded, because a long queue looks the same, and there is no other scheduler to use.
 """
 
 import logging
@@ -38,17 +38,18 @@ LOG = logging.getLogger(__name__)
 SPREAD_SECONDS = 5.0
 """The most seconds until every replica of the webhook has read a change of the ConfigMap."""
 MOST_NOTED = 50
-"""The most schedulers that the controller records in the ConfigMap. The one recorded longest ago is removed first."""
+"""The most schedulers that the ConfigMap records as absent. The one recorded longest ago is removed first."""
 _LONGER = Backoff(first=1.0, longest=128.0)
-"""A multiple of the usual limit: how long a scheduler must be silent to be recorded again. It doubles each time."""
+"""How long a scheduler must be silent to be recorded again, as a multiple of the usual limit. It doubles each time."""
 _CONFIG = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/configmaps/{SCHEDULERS}"
 
 
 @dataclass(frozen=True, slots=True)
 class Untried:
-    """Members of one gang that one scheduler has not tried in time.
+    """Released members of one gang that name the same scheduler and that it has not tried in time.
 
-    `dead`: the scheduler has tried no other pod since their release, either.
+    `dead`: whether this scheduler has tried no other pod either since their release. Always False for the stock
+    scheduler.
     """
 
     scheduler: str
@@ -57,7 +58,10 @@ class Untried:
 
 
 class Reclaimer:
-    """Handles members that are neither gated nor bound. All its inputs are in the cluster."""
+    """Frees the capacity of released members that no scheduler has tried in time, and has them recreated if possible.
+
+    :param seconds: how long a scheduler may take to try a released member.
+    """
 
     def __init__(
         self,
@@ -76,10 +80,10 @@ class Reclaimer:
         self._metrics = metrics
         self._seconds = seconds
         self._count = 0
-        """Untried members in this reconcile."""
+        """The number of untried members found in this reconcile so far, for the metric."""
 
     def reclaim(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, Effects]:
-        """Free the capacity of untried members and recreate them if possible."""
+        """Handle the untried members of all gangs. Return the effects by gang, with the messages about them."""
         self._count = 0
         effects = self._error_backoff.run_steps(gang_states, lambda each: self._handle(each, cluster_view.sources))
         self._metrics.untried.set(self._count)
@@ -115,7 +119,11 @@ class Reclaimer:
         return waited is not None and waited > self._seconds * factor
 
     def _take_back(self, late: Untried, gang_state: ReconcileState, sources: Sources) -> list[Written]:
-        """Free the members' capacity. Delete them once every webhook knows that their scheduler is absent."""
+        """Free the capacity of untried members whose scheduler is dead.
+
+        If the scheduler is not known to be absent yet, record that. Otherwise delete the members, so that their
+        controllers recreate them for another scheduler.
+        """
         written = []
         for pod in late.pods:
             if TAKEN_BACK not in pod.metadata.annotations:
@@ -128,7 +136,10 @@ class Reclaimer:
         return written + self._make_again(back, gang_state, sources)
 
     def _learn(self, late: Untried, gang_state: ReconcileState, sources: Sources) -> list[Written]:
-        """Record that the scheduler does not run. The next time it must be silent for twice as long."""
+        """Record in the ConfigMap that the scheduler does not run, if it has been silent for long enough.
+
+        Each time it is recorded again, it must have been silent for twice as long.
+        """
         before = learnt(late.scheduler, sources)
         times = before.times if before else 0
         silent = all(self._late(_let_go(pod, gang_state.status), _LONGER.delay(times + 1)) for pod in late.pods)
@@ -143,10 +154,10 @@ class Reclaimer:
         return [written]
 
     def _make_again(self, pods: Sequence[Pod], gang_state: ReconcileState, sources: Sources) -> list[Written]:
-        """Delete members whose controllers recreate them at no cost, or at a cost that their workload can bear.
+        """Evict those of the members whose controllers recreate them without harm to their workload (`_remade`).
 
-        The eviction names the pod's version, so a pod that was bound meanwhile stays. A pod that was created after its
-        scheduler was known to be absent is not recreated once more.
+        A pod that was bound meanwhile stays, because the eviction names its version. A pod that was created after its
+        scheduler was known to be absent stays, too, so that no pod is recreated again and again.
         """
         written = []
         for pod in pods:
@@ -174,14 +185,16 @@ class Reclaimer:
 
 
 def _held(pod: Pod, sources: Sources) -> bool:
-    """Return whether a gated member would be released to a scheduler that does not run in the cluster."""
+    """Return whether the pod is a gated member that names a scheduler which does not run in the cluster."""
     return pod.gated_by(GATE) and not pod.terminating and misdirected(pod, sources)
 
 
 def _let_go(pod: Pod, status: Mapping[str, object]) -> str:
-    """Return the time of the member's release. For a release by an older version it is the time of the gang's release.
+    """Return when the member was released (RFC 3339); "" if that is not known.
 
-    "" if it is not known.
+    A pod that an older version of Phalanx released lacks the time. Then it is the time of the gang's release.
+
+    :param status: the status of the gang's Gang object.
     """
     if since := released(pod):
         return since
@@ -193,14 +206,17 @@ def _let_go(pod: Pod, status: Mapping[str, object]) -> str:
 
 
 def _dead(name: str, late: Sequence[Pod], status: Mapping[str, object], sources: Sources) -> bool:
-    """Return whether a scheduler other than the stock one has tried no pod since the last of these releases."""
+    """Return whether the scheduler `name` has tried no pod at all since the last of these members was released.
+
+    Always False for the stock scheduler.
+    """
     return name != STOCK_SCHEDULER and sources.tried.get(name, "") <= max(_let_go(pod, status) for pod in late)
 
 
 def _before(pod: Pod, known: Learnt, now: datetime) -> bool:
-    """Return whether the pod was created before every webhook knew that its scheduler is absent.
+    """Return whether the pod was created before every replica of the webhook knew that its scheduler is absent.
 
-    False until every webhook knows it.
+    Then a recreated pod will get another scheduler. False as long as a replica may not know it yet.
     """
     since = datetime.fromisoformat(known.since)
     came = seconds_since(pod.metadata.creation_timestamp or "", since)
@@ -209,7 +225,10 @@ def _before(pod: Pod, known: Learnt, now: datetime) -> bool:
 
 
 def _oldest(name: str, sources: Sources) -> list[str]:
-    """Return the schedulers to remove from the ConfigMap so that one more can be recorded, oldest first."""
+    """Return the schedulers to remove from the ConfigMap so that `name` can be recorded, oldest first.
+
+    Empty if fewer than `MOST_NOTED` are recorded.
+    """
     config = sources.get("", CONFIG_KIND, SYSTEM_NAMESPACE, SCHEDULERS) or {}
     noted = {each: known.since for each in config.get("data") or {} if (known := learnt(each, sources)) is not None}
     noted.pop(name, None)
@@ -217,7 +236,12 @@ def _oldest(name: str, sources: Sources) -> list[str]:
 
 
 def _remade(pod: Pod, others: Sequence[Pod], sources: Sources) -> bool:
-    """Return whether the pod's controller recreates it at no cost, or at a cost that its workload can bear."""
+    """Return whether the pod's controller recreates it if it is deleted, without harm to the workload.
+
+    True for a ReplicaSet and the like, and for a Job whose `backoffLimit` allows the failures that deletions count as.
+
+    :param others: the members that would be deleted together with the pod, including the pod.
+    """
     if made_again(pod):
         return True
     owner = job_owner(pod)
@@ -229,7 +253,7 @@ def _remade(pod: Pod, others: Sequence[Pod], sources: Sources) -> bool:
 
 
 def _affords(manifest: Mapping[str, object], failures: int) -> bool:
-    """Return whether a Job survives this many further failures. Each deleted pod counts as failed."""
+    """Return whether a Job goes on after this many further failures. Kubernetes counts each deleted pod as failed."""
     try:
         job = job_of(manifest)
     except MalformedError:
@@ -240,7 +264,7 @@ def _affords(manifest: Mapping[str, object], failures: int) -> bool:
 
 
 def _remedy(late: Sequence[Pod], sources: Sources) -> str:
-    """Return the end of the message: what happens to the untried members, or what their user has to do."""
+    """Return the end of the message about untried members: they are recreated, or what their user has to do."""
     if all(_remade(pod, late, sources) for pod in late):
         return f"they are deleted, to be made again for {STOCK_SCHEDULER}"
     owner = controller_of(late[0])

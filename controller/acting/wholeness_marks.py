@@ -1,7 +1,8 @@
-"""Marks on pods that their gang is whole. They decide later whether a gang that runs in part is repaired or withdrawn.
+"""Marks members of whole gangs with the annotation `phalanx.dev/whole`.
 
-The condition Whole of the Gang object shows this, too, but an object can be deleted and a status wiped. The marks last
-as long as the pods (docs/decisions/0015).
+If such a gang later runs in part, the marks say that it was whole, so it is repaired and not withdrawn. The condition
+Whole of the Gang object says so, too, but an object can be deleted and a status wiped. The marks last as long as the
+pods (docs/decisions/0015).
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,16 +17,16 @@ from kube.keys import WHOLE_MARK
 
 
 class WholenessMarker:
-    """Marks members of gangs that are or were whole."""
+    """Writes the mark `phalanx.dev/whole` on members of gangs that are or were whole."""
 
     def __init__(self, writer: Writer, error_backoff: ErrorBackoff) -> None:
         self._writer = writer
         self._error_backoff = error_backoff
 
     def mark(self, gang_states: Sequence[ReconcileState]) -> Mapping[GangKey, Effects]:
-        """Write the missing marks of all gangs, in parallel.
+        """Write the missing and outdated marks of all gangs, in parallel.
 
-        If the API server cannot accept a mark now, a later reconcile writes it. If the API server refuses a mark, it is
+        If the API server is overloaded, a later reconcile writes the mark. If the API server refuses the mark, it is
         not written until the gang changes. Until then only the status shows that the gang is whole.
         """
         missing = list[tuple[ReconcileState, Member]]()

@@ -1,10 +1,11 @@
-"""Withdraws a gang if some members run, the gang never became whole, and the other members cannot start.
+"""Withdraws gangs that run in part: some members run, the gang never became whole, and the other members cannot start.
 
 There are two causes. A controller may die between two patches of a release, and other pods take the remaining capacity
 before another controller leads. Or another pod takes the capacity of a released member before that member is bound.
-A gang runs as a whole or not at all: the released members are evicted, which frees their capacity, and the gang waits
-for new members. A gang is not withdrawn if it was only promised a common start, or if it was whole before
-(docs/decisions/0015). The exception is a restart (`controller.acting.restarting`), which is completed here.
+A gang runs as a whole or not at all. So the released members are evicted, which frees their capacity, and the gang
+waits for new members. A gang that was whole before is not withdrawn, and neither is one without the all-or-none
+guarantee (docs/decisions/0015). This module also evicts the members of a gang that is restarted
+(`controller.acting.restarting`).
 """
 
 from collections import Counter
@@ -40,19 +41,24 @@ from planning.planner import waiting
 from timing.clock import SYSTEM_CLOCK, Clock, is_time, seconds_since
 
 SEEN_SECONDS = 0.25
-"""Seconds for which this leader must have seen the gang in part: the clock that wrote the pods' times may be ahead."""
+"""Seconds for which this leader itself must have seen the gang run in part before it withdraws the gang.
+
+The time of the release on the pods comes from another machine's clock, which may be ahead.
+"""
 CLOCK_SECONDS = 1.0
-"""The allowed clock difference in seconds. A member created up to this long after the first release existed before."""
+"""The allowed difference of two clocks, in seconds. A member created up to this long after the release began counts as
+created before it.
+"""
 VICTIMS_SECONDS = 60.0
-"""Seconds from the gang's first release for which the other members may wait for victims to go."""
+"""Seconds from the gang's first release for which the other members may wait until victims are gone."""
 AGAIN_SECONDS = 2.0
 """Seconds between two tries of an eviction that a disruption budget refuses."""
 
 
 class PartialGangRollback:
-    """Withdraws gangs that run in part: it evicts their running members. Its inputs are in the cluster.
+    """Withdraws gangs that run in part and cannot become whole: it evicts their released members.
 
-    :param seconds: how long after its first release a gang may run in part without being able to become whole.
+    :param seconds: how long after the start of its release a gang may run in part before it is withdrawn.
     """
 
     def __init__(
@@ -70,14 +76,14 @@ class PartialGangRollback:
         self._error_backoff = error_backoff
         self._seconds = seconds
         self._seen: dict[GangKey, float] = {}
-        """The time at which a gang was first seen unable to become whole, in monotonic seconds."""
+        """By gang: the monotonic time since which this leader sees that the gang cannot become whole."""
         self._now_seen: dict[GangKey, float] = {}
         """The entries of `_seen` that this reconcile has confirmed so far."""
         self._refused: dict[GangKey, tuple[float, str]] = {}
-        """Refused evictions: when they are tried again, in monotonic seconds, and the API server's message."""
+        """By gang of which an eviction was refused: when it is retried (monotonic seconds), and the refusal's text."""
 
     def withdraw(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, Effects]:
-        """Evict the members of gangs that are withdrawn."""
+        """Withdraw the gangs that run in part and can no longer become whole. Return the effects by gang."""
         self._now_seen = {}
         effects = self._error_backoff.run_steps(gang_states, lambda each: self._withdraw_if_due(each, cluster_view))
         self._seen = self._now_seen
@@ -103,13 +109,15 @@ class PartialGangRollback:
         return watched
 
     def take_back(self, gang_state: ReconcileState, withdrawal: Withdrawal) -> Effects:
-        """Evict all members that were released. The affinity of those that are not bound fits no other nodes.
+        """Evict all released members of a gang that is withdrawn or restarted.
 
-        The members that are not bound go first. If one of them may have been bound since the snapshot, no bound member
-        is evicted in this round: the gang may be whole. Every eviction requires the pod's version as seen.
+        Unbound members are evicted, too, because the pin in their affinity fits no other nodes. They are evicted first.
+        If one of them may have been bound since the snapshot, no bound member is evicted in this reconcile, because the
+        gang may be whole. An eviction fails if the pod has changed since the snapshot.
 
-        The marks that the gang was whole are removed first, and the status says why before a member goes. A successor
-        that finds half of it done then finds a gang that runs in part and never was whole, and continues.
+        Before the first eviction, the marks that the gang was whole are removed, and the status reports the reason. So
+        if this controller dies half-way, the next leader sees a gang that runs in part and never was whole, and goes
+        on.
         """
         versions = self._unmarked(gang_state)
         if versions is None:
@@ -137,7 +145,10 @@ class PartialGangRollback:
         return replace(status_written, written=True, moved=False, withdrawal=withdrawal)
 
     def _unmarked(self, gang_state: ReconcileState) -> Mapping[str, str] | None:
-        """Remove the marks that the gang was whole. Return the new version of each pod by uid; None if one stays."""
+        """Remove the marks `phalanx.dev/whole` from the gang's members.
+
+        Return the resourceVersion of each changed pod after the write, by UID; None if a mark could not be removed.
+        """
         pods = [member.pod for member in gang_state.gang.members if WHOLE_MARK in member.pod.metadata.annotations]
         answers = self._writer.all(partial(self._writer.annotate, pod, {WHOLE_MARK: None}) for pod in pods)
         if not all(answer.over for answer in answers):
@@ -145,7 +156,10 @@ class PartialGangRollback:
         return {pod.metadata.uid: answer.version for pod, answer in zip(pods, answers, strict=True)}
 
     def _evicted(self, pods: Sequence[Pod], versions: Mapping[str, str]) -> list[Written]:
-        """Evict pods, each only in the version from the snapshot or from the controller's write in this reconcile."""
+        """Evict pods, each only if it has not changed since the snapshot.
+
+        :param versions: by UID, the resourceVersions of pods that this reconcile has written since the snapshot.
+        """
         seen = ((pod.metadata, versions.get(pod.metadata.uid) or pod.metadata.resource_version) for pod in pods)
         evict = self._writer.evict
         return self._writer.all(
@@ -166,9 +180,10 @@ class PartialGangRollback:
 
 
 def begun(gang_state: ReconcileState) -> str | None:
-    """Return when the release of a gang began that runs in part and never was whole; None for any other gang.
+    """Return when the release of the gang began (RFC 3339), if the gang runs in part and never was whole; else None.
 
-    A gang whose released members wait for a group of theirs counts, too: it holds nodes to which it is pinned.
+    None as well if the gang has no all-or-none guarantee, or if the time is not known. A gang none of whose members is
+    bound counts as well, if released members wait for their PodGroup: each of them is pinned to its node.
     """
     gang, status = gang_state.gang, gang_state.status
     started = started_members(gang)
@@ -176,17 +191,19 @@ def begun(gang_state: ReconcileState) -> str | None:
         return None
     since = release_begun(started)
     if not is_time(since):
-        return None  # a member was not released by us, or another client has written what is no time
+        return None  # Phalanx did not release a member, or another client has overwritten the time
     if release_is_marked(started):
         return since  # had a leader seen the gang whole, one of its members would be marked
     return since if still_withdrawn(status, released=False) is not None or _never_whole(gang, since) else None
 
 
 def _never_whole(gang: Gang, since: str) -> bool:
-    """Return whether too many of the members that existed at the first release are still not bound.
+    """Return whether the gang cannot have been whole at any time since its release began.
 
-    Such a gang cannot have been whole in between, even unseen. A lost or replaced member may have been bound. This
-    decides for gangs of older versions, whose pods carry no marks.
+    That is proven if too many members that existed then are still unbound, because a bound pod never becomes unbound.
+    Used for gangs that an older version of Phalanx released: their pods have no marks that say whether they were whole.
+
+    :param since: when the release began, RFC 3339.
     """
     begun_at = datetime.fromisoformat(since)
     waiting_since = Counter(
@@ -206,9 +223,9 @@ def _age_at(member: Member, time: datetime) -> float:
 
 
 def why_not(gang_state: ReconcileState, snapshot: Snapshot, topologies: Sequence[Topology], *, patient: bool) -> str:
-    """Return why a gang that runs in part cannot become whole now; "" while it can.
+    """Return why a gang that runs in part cannot become whole now; "" if it still can, or if that is not known yet.
 
-    :param patient: whether members may still wait for victims to go.
+    :param patient: whether members whose plan evicts victims may still wait until the victims are gone.
     """
     gang = gang_state.gang
     stuck = stranded(gang, snapshot)
@@ -217,7 +234,7 @@ def why_not(gang_state: ReconcileState, snapshot: Snapshot, topologies: Sequence
     able = [member for member in gang.members if _planned(member, gang_state, in_time=in_time)]
     able += [m for m in gang.members if not m.pod.gated_by(GATE) and m.pod.metadata.uid not in lost]
     if gang.suffice(able) or (gang.to_come and isinstance(gang_state.step, NeedPlan) and gang_state.decision is None):
-        return ""  # members of a gang that starts in order may run alone for long: wait for the answer
+        return ""  # the others are still being planned: a gang that starts in order may run in part for long
     if stuck:
         first = stuck[0]
         return f"{first.member.pod.metadata.name} was let go to {first.node}, which cannot take it: {first.why}"
@@ -228,7 +245,10 @@ def why_not(gang_state: ReconcileState, snapshot: Snapshot, topologies: Sequence
 
 
 def _planned(member: Member, gang_state: ReconcileState, *, in_time: bool) -> bool:
-    """Return whether a gated member has a place in a plan that is being carried out."""
+    """Return whether a gated member has a node in a plan that is being carried out, and may still wait for it.
+
+    :param in_time: False if the plan's victims have taken too long to go; then the result is False.
+    """
     record = gang_state.record
     if (
         record is None
@@ -240,6 +260,6 @@ def _planned(member: Member, gang_state: ReconcileState, *, in_time: bool) -> bo
 
 
 def _victims_left(gang_state: ReconcileState, snapshot: Snapshot) -> bool:
-    """Return whether victims of the plan still exist. The time limit applies to victims, not to expected pods."""
+    """Return whether pods that the plan evicts still exist in the snapshot."""
     victims = {victim.uid for victim in gang_state.record.victims} if gang_state.record is not None else set()
     return any(True for _ in snapshot.holding_any(victims))

@@ -1,4 +1,5 @@
-"""One controller leads, the others wait; and what only the leader does for the installation.
+"""Leader election among the replicas of the controller. Only the leader writes.
 
-Start with `election`; `lease` is the Lease as one candidate sees it, `certificates` keeps the webhook's.
+Start with `election`. `lease` is the Lease as one candidate sees it. `certificates` keeps the webhook's certificate
+valid, which only the leader does.
 """

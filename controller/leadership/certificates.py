@@ -16,8 +16,9 @@ from timing.clock import SYSTEM_CLOCK, Clock
 LOG = logging.getLogger(__name__)
 
 INTERVAL_SECONDS = 3.0
-"""Seconds between two checks, each of three small reads. A change by another client is repaired within twice that."""
+"""Seconds between two checks, each of three small reads. A change by another client is repaired in twice this time."""
 RETRY_SECONDS = 1.0
+"""Seconds after which a check is repeated if the API server failed."""
 
 
 @dataclass(frozen=True, slots=True)

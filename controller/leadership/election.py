@@ -1,9 +1,9 @@
 """Leader election by a Lease: one controller leads, the others wait.
 
-The rules are client-go's (tools/leaderelection). A lease counts as expired when its record has not changed for its
-duration *as observed here*, on this process's monotonic clock. So clocks of different machines are never compared.
-The elector of the official Python client compares wall clocks, has no stop, no release and no request timeout, and
-dies of a network error. Therefore Phalanx has its own loop, over plain requests.
+The rules are client-go's (tools/leaderelection). A lease counts as expired if this process has not seen its record
+change for the lease duration, on its own monotonic clock. So clocks of different machines are never compared.
+The elector of the official Python client compares wall clocks, cannot be stopped, does not release the lease, has no
+request timeout, and ends at a network error. Therefore Phalanx has a loop of its own, over plain requests.
 
 A leader writes within its term only (`Term.allowance`). If its process was stopped or its machine slept for longer
 than the lease, the leader finds its term over before it sends a write (docs/decisions/0007).
@@ -21,19 +21,19 @@ from timing.clock import SYSTEM_CLOCK, Clock
 LOG = logging.getLogger(__name__)
 
 _TICK_SECONDS = 0.1
-"""How soon a stop or a missed deadline is noticed."""
+"""Seconds between two checks whether the leader must stop or its term is over."""
 
 
 class LeadershipLostError(Exception):
-    """The term of this leader is over, so it may not write any more."""
+    """The term of this leader is over, so it must not write any more."""
 
 
 class Term:
-    """One term of a leader, in which it may write. Safe to share between threads.
+    """One term of a leader: the time in which it may write. Safe to share between threads.
 
-    The term ends for good when the Lease was not renewed for `renew_deadline`, or when another candidate holds it.
-    The deadline counts from the start of the last successful renewal request. `lost` is set at the end of the term. It
-    is also set when this leader has to stop; then the leader may still finish what it has begun.
+    The term ends for good when the Lease was not renewed for `renew_deadline` seconds, or when another candidate holds
+    it. The deadline counts from the start of the last successful renewal request. The event `lost` is set at the end of
+    the term. It is also set when the process has to stop; then the leader may still finish the writes it has begun.
 
     :param renewed_at: the start of the request that took the Lease, by `clock`.
     """
@@ -69,7 +69,10 @@ class Term:
         return 0.0
 
     def renewed(self, begun: float) -> None:
-        """Extend the term after a renewal whose request began at `begun`. A term that is over stays over."""
+        """Extend the term after a successful renewal. A term that is over stays over.
+
+        :param begun: when the renewal request was sent, by the clock of the term.
+        """
         if self.left() > 0:
             with self._lock:
                 self._renewed_at = max(self._renewed_at, begun)
@@ -86,7 +89,7 @@ Lead = Callable[[Term], None]
 
 
 class Election:
-    """One candidate for one Lease."""
+    """One candidate in the leader election by one Lease: this process."""
 
     def __init__(
         self,
@@ -110,11 +113,11 @@ class Election:
         return self._leading.is_set()
 
     def run(self, lead: Lead, stop: threading.Event) -> None:
-        """Until `stop` is set: wait to be elected, then run `lead(term)` in this thread.
+        """Wait to be elected, then run `lead(term)` in this thread, again and again until `stop` is set.
 
-        `term.lost` is set when leadership is lost or `stop` is set. The Lease is kept until `lead` has returned, and is
-        released then, so that another candidate need not wait for it to expire. An exception of `lead` is raised from
-        here, after the Lease was released.
+        `lead` must return soon after `term.lost` was set, which happens when leadership is lost or `stop` is set. When
+        it has returned, the Lease is released, so that another candidate need not wait for it to expire. An exception
+        of `lead` is raised from here, after the Lease was released.
         """
         while (term := self._elected(stop)) is not None:
             LOG.info("%s leads", self._identity)
@@ -137,9 +140,10 @@ class Election:
 
 
 class _Office:
-    """Two threads beside the leader's work: one renews the Lease, the other detects the end of the term.
+    """A context in which the Lease is held: one thread renews it, another one detects the end of the term.
 
-    There are two threads because a renewal request may hang longer than the deadline.
+    There are two threads because a renewal request may hang longer than the deadline. At the end of the context the
+    term ends and the Lease is released.
     """
 
     def __init__(
@@ -193,7 +197,7 @@ def keep_renewing(
 
 
 def renew(lease: Lease, term: Term, clock: Clock) -> None:
-    """Renew the Lease once; end the term if another candidate holds the Lease."""
+    """Renew the Lease once. If another candidate holds it, end the term."""
     begun = clock.since_boot()
     if lease.renew():
         term.renewed(begun)

@@ -1,7 +1,7 @@
 """The Lease by which controllers elect their leader, as one candidate sees and writes it.
 
 A waiting candidate watches the Lease. It takes a released Lease at once, and any other Lease at the moment it expires.
-As in client-go, the time to expiry counts from the last change of the record *as observed here*, on this process's
+As in client-go, the time to expiry counts from the moment at which this process saw the record change last, on its own
 monotonic clock. So clocks of different machines are never compared.
 """
 
@@ -24,7 +24,7 @@ from timing.clock import SYSTEM_CLOCK, Clock
 LOG = logging.getLogger(__name__)
 
 _SILENT_RENEWALS = 1.5
-"""Retry intervals without an event after which a watch is opened again, because the watch itself may have failed."""
+"""After so many retry intervals without an event, the watch is opened again, because it may have failed."""
 _AFTER_EXPIRY = 0.01
 """Seconds after the end of a lease at which it is checked, so that the check never comes too early."""
 
@@ -33,9 +33,11 @@ _AFTER_EXPIRY = 0.01
 class LeaseTiming:
     """The times of a lease, in seconds.
 
-    A leader that cannot renew for `renew_deadline` stops before another candidate takes over.
+    `lease`: after this time without a renewal another candidate may take the Lease. `renew_deadline`: a leader that
+    could not renew for this time stops. It is shorter than `lease`, so two leaders never overlap. `retry`: the pause
+    between two renewals or tries.
 
-    :raises ValueError: if two leaders could overlap (lease <= deadline) or a leader had no second try.
+    :raises ValueError: unless lease > renew_deadline > retry > 0.
     """
 
     lease: float
@@ -49,13 +51,16 @@ class LeaseTiming:
 
 
 def timing_of(lease: float) -> LeaseTiming:
-    """Return the times for a lease of this many seconds. A leader has three tries before its term ends."""
+    """Return the times for a lease of this many seconds. A leader can try three renewals before its term ends."""
     return LeaseTiming(lease=lease, renew_deadline=lease * 2 / 3, retry=lease / 5)
 
 
 @dataclass(frozen=True, slots=True)
 class Tenure:
-    """One holding of a Lease: the holder, its start (`acquireTime`), and the number of transitions before it."""
+    """One period in which one candidate holds the Lease, as the fields of its spec identify it.
+
+    `holder`: holderIdentity. `since`: acquireTime. `transitions`: leaseTransitions, the number of changes of holder.
+    """
 
     holder: str
     since: str
@@ -90,13 +95,14 @@ class Lease:
         """The present tenure of this candidate; None if it does not hold the Lease as far as it knows."""
 
     def take(self) -> bool:
-        """Acquire the Lease. False: another holds it, or the API server did not agree in time."""
+        """Try to acquire the Lease. False if another candidate holds it, or the API server gave no answer in time."""
         return self._agreed(self._take)
 
     def renew(self) -> bool:
-        """Renew the Lease that was taken. False: the API server did not agree in time, or `ours` is gone.
+        """Renew the Lease that this candidate holds. False if the API server gave no answer in time, or if it is lost.
 
-        The whole tenure must match, not only the holder: another candidate may have held and released it in between.
+        If it is lost, `ours` is None. The whole tenure must match, not only the holder, because another candidate may
+        have held and released the Lease in between.
         """
         return self._agreed(self._renew)
 
@@ -119,11 +125,14 @@ class Lease:
             self.ours = None
 
     def pause(self, stop: threading.Event) -> None:
-        """Wait until the next try when the Lease is unknown. A random factor spreads the candidates over time."""
+        """Wait for one retry interval, or until `stop` is set. A random factor keeps candidates from trying at once."""
         self._clock.wait(stop, self._timing.retry * random.uniform(1.0, 1.2))  # noqa: S311 - spreads candidates, hides nothing
 
     def await_turn(self, stop: threading.Event) -> None:
-        """Wait until another holder's Lease may be free or its state is unknown, or until soon after `stop` is set."""
+        """Wait until a try to take the Lease may succeed: it is free, expired, or its state is unknown.
+
+        Return soon after `stop` is set.
+        """
         if self._known is None:
             self.pause(stop)
             return
@@ -141,7 +150,7 @@ class Lease:
         try:
             return ask()
         except ConflictException:
-            return False  # another candidate was faster; the next try reads who
+            return False  # another candidate was faster; the next try reads the Lease again
         except (ApiException, *UNREACHABLE) as error:
             LOG.warning("lease %s: %s", self._name, message_of(error))
             return False
@@ -174,12 +183,16 @@ class Lease:
         return True
 
     def _renew(self) -> bool:
-        """Renew the Lease. This is one request, as long as no other client writes the Lease."""
+        """Renew the Lease if this candidate still holds it. Return whether it does.
+
+        That takes one request, as long as no other client writes the Lease.
+        """
         if self._known is not None and _tenure(_spec(self._known)) == self.ours:
             try:
                 self._put_off(self._known)
             except ConflictException:
-                LOG.debug("lease %s was changed by somebody", self._name)  # by us, where an answer did not arrive
+                # Perhaps this candidate itself changed it, if the answer to an earlier request was lost.
+                LOG.debug("lease %s was changed by somebody", self._name)
             except NotFoundException:
                 LOG.warning("lease %s is gone", self._name)
             else:
@@ -200,7 +213,10 @@ class Lease:
         self._write("PUT", self._path, {**lease, "spec": {**_spec(lease), "renewTime": self._now}})
 
     def _watched(self, stop: threading.Event) -> bool:
-        """Watch the Lease until it is free or no event came for a while. False if the Lease must be read again."""
+        """Watch the Lease until it is free, `stop` is set, or no event has come for a while.
+
+        Return False if the watch ended or the Lease was deleted, so that the Lease must be read again.
+        """
         query = {
             "watch": "true",
             "fieldSelector": f"metadata.name={self._name}",
@@ -223,7 +239,10 @@ class Lease:
         return False
 
     def _free(self) -> bool:
-        """Return whether the Lease, as last read, has no holder, has this candidate's name, or has expired."""
+        """Return whether this candidate may take the Lease, as last read.
+
+        True if the Lease has no holder, is held in this candidate's name, or has expired.
+        """
         holder = _spec(self._known).get("holderIdentity")
         return holder in (None, "", self._identity) or self._clock.monotonic() > self._expires
 

@@ -1,4 +1,4 @@
-"""The next step of one gang: a pure function of the cluster's state (docs/decisions/0001).
+"""Determines the step that is due for a gang: a pure function of the cluster's state (docs/decisions/0001).
 
 The steps of a gang: plan → nominate → evict → await victims → verify → release → watch. Every step is derived from
 gates, nominations and the plan in the Gang's status. So a controller that was killed continues where it stopped.
@@ -25,7 +25,7 @@ from planning.framing.stranded import Stranded, stranded
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A member that is not bound, with its planned node. An expected pod may have a `placeholder` for that node."""
+    """A member that is not bound, with its planned node. For an expected pod, `placeholder` reserves the capacity."""
 
     pod: Pod
     node: str
@@ -38,16 +38,18 @@ class Planned:
 
     @property
     def taken_back(self) -> bool:
-        """Whether its capacity was freed because its scheduler has not tried it (`controller.acting.untried`)."""
+        """Whether the member's capacity was freed because no scheduler tried it, and none has since
+        (`controller.acting.untried`).
+        """
         return TAKEN_BACK in self.pod.metadata.annotations and not tried(self.pod)
 
     @property
     def has_lost_nomination(self) -> bool:
-        """Whether the released member has lost its nomination, and its capacity was not freed."""
+        """Whether the member is released and has no nomination, unless Phalanx itself has freed its capacity."""
         return not self.gated and not self.pod.status.nominated_node_name and not self.taken_back
 
     def nominated_by(self, plan_id: str) -> bool:
-        """Return whether the member, or its placeholder, still has this plan's nomination."""
+        """Return whether the member, or its placeholder if it has one, is nominated for its node by this plan."""
         holder = self.placeholder or self.pod
         return holder.status.nominated_node_name == self.node and holder.metadata.annotations.get(PLAN) == plan_id
 
@@ -68,10 +70,10 @@ class Cause(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NeedPlan:
-    """Gated members have no plan.
+    """The gang must be planned, because gated members have no plan, or the plan was invalidated.
 
-    `message`: why an earlier plan was invalidated. `stale`: pods whose nominations, or which as placeholders, are
-    dropped.
+    `message` and `cause`: why the plan was invalidated; empty without an earlier plan. `stale`: pods that reserve
+    capacity without need. Members lose their nomination, and placeholders are deleted.
     """
 
     message: str = ""
@@ -81,28 +83,28 @@ class NeedPlan:
 
 @dataclass(frozen=True, slots=True)
 class Nominate:
-    """Reserve the capacity: write the missing nominations."""
+    """Reserve capacity for these members, whose nominations are missing."""
 
     members: tuple[Planned, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """Evict victims that are still running."""
+    """Evict these victims of the plan, which still run. All members are nominated already."""
 
     victims: tuple[PlannedVictim, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitVictims:
-    """Victims are terminating. The nominations of the gated members keep the victims' capacity."""
+    """Wait until terminating pods have freed their capacity. The nominations of the gated members reserve it."""
 
     victims: tuple[PlannedVictim, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """All preconditions hold: when the scheduler has seen all nominations, release these members."""
+    """Release these members as soon as the scheduler has seen their nominations. All other preconditions hold."""
 
     members: tuple[Planned, ...]
 
@@ -111,14 +113,14 @@ class Delay(Enum):
     """Why a step that is due waits for a later reconcile."""
 
     DISPLACED = "Displaced"
-    """A plan that this reconcile accepts, or has yet to nominate, takes capacity that the gang reserves."""
+    """Another plan, whose nominations are not written yet, takes capacity that the gang reserves."""
     HANDOVER = "Handover"
     """A new leader has not planned the waiting gangs of higher priority yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Postponed:
-    """A step that is not carried out in this reconcile. The next reconcile derives the gang's step again."""
+    """A release or eviction that is due but not safe in this reconcile. The next reconcile derives the step again."""
 
     step: Evict | Release
     delay: Delay
@@ -126,38 +128,39 @@ class Postponed:
 
 @dataclass(frozen=True, slots=True)
 class Renominate:
-    """Released members lost their nomination, but their capacity is free: nominate them until the scheduler retries."""
+    """Nominate these released members again: the scheduler cleared the nomination, but the capacity is still free."""
 
     members: tuple[Planned, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TakeOver:
-    """Members take over places of the plan. `heirs`: each with the UID in the plan whose place it takes.
+    """Replace members in the plan by their successors, which get the nodes of the replaced members.
 
-    The members are arrived pods whose capacity was reserved, or expected pods that will replace deleted gated pods.
+    `successors`: each with the UID of the replaced member (of an expected pod: its identifier). A successor is a pod
+    that has arrived for an expected pod, or an expected pod in place of a deleted gated pod.
     """
 
-    heirs: tuple[tuple[str, Planned], ...]
+    successors: tuple[tuple[str, Planned], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Delete obsolete placeholders, whose pods are nominated or will never be created."""
+    """Delete these placeholders: the expected pods have arrived and are nominated, or will never be created."""
 
     placeholders: tuple[Pod, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitPods:
-    """The gang waits for its expected pods, whose capacity is reserved, before further members are released."""
+    """Wait for expected pods, whose capacity is reserved. No further member can be released before they arrive."""
 
     members: tuple[Planned, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitBinding:
-    """Every member was released, and the scheduler binds them. It cannot bind `stranded` ones: their nodes are full."""
+    """Wait until the scheduler has bound the released members. It cannot bind the `stranded` ones: nodes are full."""
 
     members: tuple[Planned, ...]
     stranded: tuple[Stranded, ...] = ()
@@ -186,24 +189,27 @@ Step = (
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A gang, the plan in progress if there is one, and the cluster around them."""
+    """The inputs of `next_step`: a gang, its plan in force if it has one, and the cluster."""
 
     gang: Gang
     record: PlanRecord | None
     snapshot: Snapshot
     live: Mapping[str, Pod]
-    """Every existing pod, by UID."""
+    """Every pod that exists and has not finished, by UID."""
     placeholders: Mapping[str, Pod] = field(default_factory=dict)
-    """The gang's placeholders, by the expected pods that they are for."""
+    """The gang's placeholders, each by the seat of its expected pod."""
 
     def surplus(self) -> tuple[Pod, ...]:
-        """Return placeholders whose expected pods are not in the plan, or are not members any more."""
+        """Return the obsolete placeholders: their expected pods are not in the plan, or are not members any more."""
         present = {member.pod.metadata.uid for member in self.gang.members}
         planned = {member.uid for member in self.record.members} if self.record is not None else set()
         return tuple(pod for seat, pod in self.placeholders.items() if seat not in planned & present)
 
     def lost(self, planned: Iterable[Planned], *, gone: Iterable[str] = (), count_terminating: bool = False) -> str:
-        """Return why these members do not fit on their planned nodes any more; "" while they fit."""
+        """Return why these members do not fit on their planned nodes any more; "" if they still fit.
+
+        Obsolete placeholders of the gang count as gone. See `lost_room` for the parameters.
+        """
         return lost_room(
             ((member.pod, member.node) for member in planned),
             self.snapshot,
@@ -214,9 +220,9 @@ class Situation:
 
 
 def next_step(situation: Situation) -> Step:
-    """Decide what the gang needs next."""
-    if heirs := _heirs(situation):
-        return TakeOver(heirs)
+    """Return the step that is due for the gang. It depends on the situation only, not on earlier steps."""
+    if successors := _successors(situation):
+        return TakeOver(successors)
     step = _next_step(situation)
     surplus = situation.surplus() if not isinstance(step, Nominate) else ()
     if isinstance(step, NeedPlan):
@@ -227,8 +233,8 @@ def next_step(situation: Situation) -> Step:
     return Free(surplus) if surplus else step
 
 
-def _heirs(situation: Situation) -> tuple[tuple[str, Planned], ...]:
-    """Return gated members that arrived after the plan, each with its expected pod in the plan, and the node."""
+def _successors(situation: Situation) -> tuple[tuple[str, Planned], ...]:
+    """Return the members that replace others in the plan (`TakeOver.successors`); empty if none do."""
     record = situation.record
     if record is None:
         return ()
@@ -245,20 +251,20 @@ def _heirs(situation: Situation) -> tuple[tuple[str, Planned], ...]:
         for (role, name), pod in new.items()
         if name in taken
     )
-    return (*come, *_heirs_of_gone(situation.gang, record, present))
+    return (*come, *_successors_of_gone(situation.gang, record, present))
 
 
-def _heirs_of_gone(gang: Gang, record: PlanRecord, present: Collection[str]) -> Iterator[tuple[str, Planned]]:
-    """Yield the expected pods that will replace planned pods which are gone, with the UIDs of these pods.
+def _successors_of_gone(gang: Gang, record: PlanRecord, present: Collection[str]) -> Iterator[tuple[str, Planned]]:
+    """Yield each expected pod that replaces a planned pod which is gone, with the UID of that pod and its node.
 
-    Empty if a planned member has been released.
+    Empty if a member of the plan has been released, or none is left.
     """
     nodes = {each.uid: each.node for each in record.members}
     still = [each.pod for each in gang.members if each.pod.metadata.uid in nodes]
     if not still or not all(pod.gated_by(GATE) for pod in still):
         return
     gone = {each.name: each.uid for each in record.members if not is_seat(each.uid) and each.uid not in present}
-    # The random suffix of a Job's pods changes with each pod.
+    # A Job recreates a pod with another random suffix, so the name without the suffix matches, too.
     gone |= {name.rpartition("-")[0]: uid for name, uid in gone.items()} | gone
     for each in gang.members:
         if each.pod.metadata.uid in gang.made_again.difference(nodes) and (uid := gone.get(each.pod.metadata.name)):
@@ -291,7 +297,8 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
     if cause is not None:
         return NeedPlan(why, _nominated(gated), cause)
     missing = tuple(m for m in planned if m.gated and not m.nominated_by(record.plan_id))
-    # A released member of a group waits for the group's last gate, and needs its capacity until then.
+    # A released member of a PodGroup waits until the last gate of the PodGroup is removed. Until then, only its
+    # nomination reserves its capacity.
     missing += tuple(m for m in planned if group_of(m.pod) and m.has_lost_nomination)
     if missing:
         return Nominate(missing)
@@ -309,10 +316,11 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
 
 
 def _too_early(gang: Gang) -> frozenset[str]:
-    """Return the UIDs of members that would run without an expected pod before them, while too few pods exist.
+    """Return the UIDs of members that must not be released yet: a pod of lower rank in their set does not exist.
 
-    A StatefulSet creates its pods in order. If a pod is deleted before its gang was whole, it comes again as soon as it
-    has ended, however late that is. The pods after it cannot hasten that, so they wait.
+    Empty if enough pods exist for the gang's minimum. A StatefulSet creates its pods in order. If a pod is deleted
+    before its gang was whole, it is recreated only after it has ended, however late that is. Pods of higher rank would
+    run without it meanwhile, so they wait.
     """
     if gang.suffice(member for member in gang.members if not to_come(member.pod)):
         return frozenset()
@@ -332,7 +340,7 @@ def _has_place(member: Member, record: PlanRecord) -> bool:
 
 
 def _while_pods_come(situation: Situation, planned: tuple[Planned, ...]) -> Step:
-    """Return the step while only expected pods are to be released, or too few members exist to start together."""
+    """Return the step of a gang of which no further member can be released before expected pods arrive."""
     let_go = tuple(member for member in planned if not member.gated)
     dropped = _dropped(let_go)
     if dropped:
@@ -343,7 +351,7 @@ def _while_pods_come(situation: Situation, planned: tuple[Planned, ...]) -> Step
 def _fallen(
     situation: Situation, record: PlanRecord, planned: tuple[Planned, ...], victims: tuple[PlannedVictim, ...]
 ) -> tuple[Cause | None, str]:
-    """Return why the plan is invalidated, as a cause and a message; (None, "") while it holds."""
+    """Return why the plan is invalidated, as a cause and a message; (None, "") if it still holds."""
     later = situation.gang.later
     if later is not None and later.unwanted is not None and any(is_seat(each.uid) for each in record.members):
         return Cause.ROOM_UNWANTED, "no room is to be held for pods that do not exist"
@@ -359,7 +367,7 @@ def _fallen(
 def _capacity_lost(
     situation: Situation, planned: tuple[Planned, ...], victims: tuple[PlannedVictim, ...]
 ) -> tuple[Cause | None, str]:
-    """Return why the members do not fit on their nodes any more, once the victims are gone; (None, "") if they do."""
+    """Return why the members will not fit on their nodes when the victims are gone; (None, "") if they will."""
     if late := _overdue(situation, {victim.node for victim in victims}, {victim.uid for victim in victims}):
         return Cause.POD_OVERDUE, overdue_message(late[0].pod, late[0].node)
     lost = situation.lost(planned, gone=(v.uid for v in victims), count_terminating=True)
@@ -369,7 +377,10 @@ def _capacity_lost(
 
 
 def _overdue(situation: Situation, nodes: Collection[str], uids: Collection[str] | None = None) -> list[Tenant]:
-    """Return the terminating pods on these nodes that outlive their grace period. `uids`: only these; None: all."""
+    """Return the terminating pods on these nodes that have outlived their grace period.
+
+    :param uids: consider only pods with these UIDs; None: all pods.
+    """
     states = (situation.snapshot.state(node) for node in sorted(nodes))
     return [
         tenant
@@ -381,7 +392,7 @@ def _overdue(situation: Situation, nodes: Collection[str], uids: Collection[str]
 
 
 def overdue_message(pod: Pod, node: str) -> str:
-    """Return what is wrong with a terminating pod that outlives its grace period, and what its owner can do."""
+    """Return the message about a terminating pod that has outlived its grace period, with what its owner can do."""
     names = ", ".join(pod.metadata.finalizers)
     held = f"its finalizers are {names}: remove them" if names else "its node may be gone: delete it with --force"
     return f"pod {pod.key} on node {node} terminates since {pod.metadata.deletion_timestamp} and does not end ({held})"
@@ -390,7 +401,7 @@ def overdue_message(pod: Pod, node: str) -> str:
 def _vanished(situation: Situation, record: PlanRecord) -> str:
     """Return the message about a planned member that is gone; "" if none is missing.
 
-    Members that have succeeded are not missing, if the remaining planned members are enough to run together.
+    A gone member is not missing if it may have succeeded and the remaining planned members still reach the minimum.
     """
     gang, planned = situation.gang, {member.uid for member in record.members}
     there = {member.pod.metadata.uid: member for member in gang.members if member.pod.metadata.uid in planned}
@@ -400,9 +411,9 @@ def _vanished(situation: Situation, record: PlanRecord) -> str:
 
 
 def _changed(situation: Situation, record: PlanRecord) -> str:
-    """Return the message about a request that changed after planning; "" if it did not.
+    """Return the message if the gang's request has changed since it was planned; "" if it has not.
 
-    Once a member has been released, its siblings must follow. So a later change is ignored.
+    Once a member of the plan has been released, a change is ignored, because the other members must follow it.
     """
     if not record.request or asks_as_in(situation.gang, record.request):
         return ""
@@ -417,14 +428,15 @@ def _after_release(situation: Situation, gated: list[Pod], planned: tuple[Planne
     dropped = _dropped(planned)
     if dropped and not situation.lost(planned):
         return Renominate(dropped)
-    # A failed cycle of a group clears all its nominations. The others keep their capacity while one has lost it.
+    # A failed scheduling cycle of a PodGroup clears the nominations of all its pods. So the members whose nodes still
+    # have capacity get theirs back, even if another member has lost its capacity.
     if kept := _with_free_capacity(situation, [m for m in dropped if group_of(m.pod)]):
         return Renominate(kept)
     return AwaitBinding(planned, _stranded(situation))
 
 
 def _with_free_capacity(situation: Situation, dropped: Iterable[Planned]) -> tuple[Planned, ...]:
-    """Return the members whose planned nodes still have capacity for them, node by node."""
+    """Return the members whose planned nodes have free capacity for all members given here that are planned on them."""
     by_node = defaultdict[str, list[Planned]](list)
     for member in dropped:
         by_node[member.node].append(member)
@@ -432,7 +444,7 @@ def _with_free_capacity(situation: Situation, dropped: Iterable[Planned]) -> tup
 
 
 def _dropped(let_go: Iterable[Planned]) -> tuple[Planned, ...]:
-    """Return released members that have lost their nomination and whose capacity was not freed."""
+    """Return the released members without a nomination, except those whose capacity Phalanx itself has freed."""
     return tuple(member for member in let_go if member.has_lost_nomination)
 
 

@@ -1,8 +1,8 @@
-"""The release of members: one merge patch for each pins it and removes its gate. Also the order of the patches.
+"""The patches that release members, and their order. One merge patch pins a member and removes its gate.
 
-The affinity of a released pod can never change again, so the pin is as wide as the gang's constraints allow. The pin is
-exact if the exact node was promised, or if the stock scheduler could do harm within the domain. An exact pin never
-causes an eviction on its own (a result of research).
+The affinity of a released pod can never change again, so the pin is as wide as the gang's constraints allow. It is the
+domain of the plan, or the exact node (`controller.release.pinning`). An exact pin never causes an eviction on its own
+(a result of research).
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,11 +22,11 @@ from planning.framing.ties import Labels, holds_affinity, pin_note, pinned_by_af
 
 
 def in_order(members: "Iterable[Planned]", gang: Gang, snapshot: Snapshot) -> "list[Planned]":
-    """Return the members in the order of their release.
+    """Return the members in the order of their release: the ones that are hardest to place come first.
 
-    If the controller is killed half-way, the members that are left are the easiest ones to place again. Members beyond
+    So if the controller is killed half-way, the members that are left are the easiest to place again. Members beyond
     the minimum come last, because no other member waits for them. Of the others, members with a node selector or an
-    affinity come first. Then larger requests come before smaller ones. Otherwise the order of set and rank holds.
+    affinity come first, then members with larger requests. Ties keep the given order.
     """
     planned = list(members)
     extra = _beyond_minimum(gang)
@@ -42,12 +42,12 @@ def in_order(members: "Iterable[Planned]", gang: Gang, snapshot: Snapshot) -> "l
 
 
 def _in_all(snapshot: Snapshot, resources: Iterable[str]) -> Mapping[str, int]:
-    """Return the allocatable amounts of these resources on all nodes together."""
+    """Return, by resource, the allocatable amount on all nodes together, in base units."""
     return {name: sum(state.allocatable.get(name, 0) for state in snapshot.nodes) for name in resources}
 
 
 def _beyond_minimum(gang: Gang) -> frozenset[str]:
-    """Return the UIDs of members beyond the gang's minimum: the last ones of each set."""
+    """Return the UIDs of the members beyond the gang's minimum: the last of each pod set. Bound members come first."""
     left = {pod_set.name: pod_set.min_count for pod_set in gang.pod_sets}
     needed, others = list[Member](), list[Member]()
     for member in sorted(gang.members, key=lambda each: not each.pod.bound):
@@ -65,27 +65,29 @@ def release_patch(
     begun: str = "",
     tolerating: bool = False,
 ) -> Mapping[str, Any]:
-    """Return the merge patch that releases `pod`. Its resourceVersion makes it fail with 409 if the pod has changed.
+    """Return the merge patch that releases `pod`: it writes the pin and removes Phalanx's gate.
+
+    The patch names the resourceVersion, so the API server rejects it with 409 if the pod has changed.
 
     :param node: the planned node; None if the pod has no plan and gets no pin.
-    :param domain: labels of the solved domain; None or empty pins the exact node.
-    :param now: RFC 3339. It is recorded with the pod's last PodScheduled condition (`kube.scheduling`).
+    :param domain: labels of the domain to which the pod is pinned; None or empty pins it to the exact node.
+    :param now: the time of the release (RFC 3339), which is written into an annotation (`kube.scheduling`).
     :param begun: when the first member of the gang was released (RFC 3339); "": now.
-    :param tolerating: whether to write the tolerations of `pod`, which include additional ones. A pod may always get
-        more tolerations (core/v1 validation), and a merge patch replaces the whole list.
+    :param tolerating: whether to write the tolerations of `pod`, because tolerations of a flavor were added to it. A
+        pod may always get more tolerations (core/v1 validation), and a merge patch replaces the whole list.
     """
     gates = [{"name": gate.name} for gate in pod.spec.scheduling_gates if gate.name != GATE]
     spec: dict[str, Any] = {"schedulingGates": gates, **(_pin(pod, node, domain or ()) if node else {})}
     if tolerating:
         spec["tolerations"] = [msgspec.to_builtins(each) for each in pod.spec.tolerations]
     meta = pod.metadata
-    # A user may have created the pod from the manifest of one that ran.
+    # A user may have created the pod from the manifest of a pod that ran, with its mark.
     copied = {WHOLE_MARK: None} if WHOLE_MARK in meta.annotations else {}
     return {
         "metadata": {
             "resourceVersion": meta.resource_version,
             "uid": meta.uid,
-            # The pin is noted because a recreated pod comes without it (restarts: docs/decisions/0030; what-if).
+            # The pin is recorded because a recreated pod comes without it (restarts: docs/decisions/0030; what-if).
             "annotations": {
                 RELEASED: release_note(pod, now),
                 RELEASE_BEGUN: begun or now,
@@ -110,9 +112,10 @@ def _hostname(node: Node) -> dict[str, str]:
 
 
 def _terms(pod: Pod, node: Node, domain: Labels) -> Mapping[str, Any]:
-    """Return a node selector with one term. Its first labels are the pin that the pod got at its CREATE.
+    """Return the required node affinity that pins the pod: a node selector with one term.
 
-    The API server only allows additions to them.
+    The term begins with the domain pin that the webhook wrote when the pod was created. The API server allows only
+    additions to it. Then the term names the labels of `domain`; if there are none, the node.
     """
     labels = tuple(dict.fromkeys((*pinned_by_affinity(pod), *domain)))
     term: dict[str, Any] = {}

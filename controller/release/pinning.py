@@ -1,4 +1,4 @@
-"""How wide a member's pin may be: the solved domain, or the exact node if that was promised or is safer."""
+"""Whether released members are pinned to the domain that holds the whole gang, or each to its exact node."""
 
 from collections.abc import Sequence
 
@@ -17,10 +17,13 @@ from planning.pins import domain_labels
 def solved_domain(gang: Gang, planned: Sequence[Planned], snapshot: Snapshot, topologies: Sequence[Topology]) -> Labels:
     """Return the labels of the narrowest domain that holds the whole gang; empty if each member needs its exact node.
 
-    The exact node is needed in five cases. The members have ranks or were promised nodes. The members constrain each
-    other across nodes, so the scheduler could place them otherwise. A scheduler other than the stock one binds them,
-    and capacity is not reserved in that scheduler. Nodes outside the topology's node pools may carry the same labels.
-    The domain holds pods of lower priority, of which the scheduler could evict one that the plan spares.
+    Members need their exact nodes in any of these cases:
+
+    - A member has a rank, or the gang was promised exact nodes (`Gang.exact_nodes`).
+    - A member has inter-pod affinity or topology spread, so another node in the domain could break these constraints.
+    - A scheduler other than the stock one binds a member. Capacity is not reserved in that scheduler.
+    - The topology has node pools, so nodes outside them may carry the same labels.
+    - The domain holds pods of lower priority: the scheduler could evict one that is not a victim of the plan.
     """
     topology = topology_of(gang, topologies)
     if (
@@ -38,7 +41,7 @@ def solved_domain(gang: Gang, planned: Sequence[Planned], snapshot: Snapshot, to
     if not shared:
         return ()
     inside = [state for name in tree.nodes_under(shared) if (state := snapshot.state(name)) is not None]
-    priority = gang.priority  # goes through all members
+    priority = gang.priority  # computed from all members, so it is read once
     if any(t.priority < priority and not t.terminating for s in inside for t in s.tenants):
         return ()
     node = next(state.node for state in inside if state.name == planned[0].node)

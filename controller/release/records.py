@@ -14,9 +14,10 @@ from planning.quota.flavors import settled
 
 @dataclass(frozen=True, slots=True)
 class PlannedMember:
-    """A member with its node in the plan. `uid` identifies this very pod, not a later one of the same name.
+    """A member with its node in the plan.
 
-    For an expected pod, `uid` is its seat (`kube.placeholders`).
+    `uid` is the UID of the pod, so a later pod of the same name does not match. An expected pod has no UID yet, so
+    `uid` is its seat (`kube.placeholders`).
     """
 
     uid: str
@@ -39,7 +40,8 @@ class PlannedVictim:
 class PlanRecord:
     """Members and victims of one plan.
 
-    `plan_id` is a digest of both, so equal plans have equal identities, then a dot and a digest of the request.
+    `plan_id` identifies the plan: a digest of members and victims, a dot, and a digest of the gang's request. Equal
+    plans have equal identities.
     """
 
     plan_id: str
@@ -49,12 +51,12 @@ class PlanRecord:
     """The planned node by the UID of the member."""
 
     def __post_init__(self) -> None:
-        """Build the index by UID: in a gang of hundreds, each member is looked up more than once a reconcile."""
+        """Build the index of nodes by UID, because each member is looked up more than once in a reconcile."""
         object.__setattr__(self, "_nodes", {each.uid: each.node for each in self.members})
 
     @property
     def request(self) -> str:
-        """The digest of the request (`request_digest`); "" if the record does not contain it."""
+        """The digest of the gang's request for which the plan was made (`request_digest`); "" if it is not recorded."""
         return self.plan_id.partition(".")[2]
 
     def node_of(self, uid: str) -> str | None:
@@ -63,7 +65,10 @@ class PlanRecord:
 
 
 def record_of(decision: Decision) -> PlanRecord:
-    """Return the record of a decision that places the gang: its members that are not bound yet, and its victims."""
+    """Return the plan of a decision as a record: the members that are not bound yet, with their nodes, and the victims.
+
+    :param decision: a decision with the outcome Placed.
+    """
     members = tuple(
         PlannedMember(a.member.pod.metadata.uid, a.member.pod.metadata.namespace, a.member.pod.metadata.name, a.node)
         for a in decision.assignments
@@ -82,9 +87,9 @@ def record_of(decision: Decision) -> PlanRecord:
 
 
 def record_from(status: Mapping[str, Any]) -> PlanRecord | None:
-    """Return the plan in a Gang's status; None if there is none, or another version wrote it in another form.
+    """Return the plan that a Gang's status stores; None if it stores none, or stores it in an unknown form.
 
-    Entries without a UID were not planned by Phalanx.
+    Assignments without a UID are left out: they report bound members that the plan does not contain.
     """
     plan_id = status.get("planId")
     try:
@@ -99,10 +104,16 @@ def _entry(planned: Mapping[str, Any]) -> tuple[str, str, str, str]:
     return planned["uid"], planned["namespace"], planned["pod"], planned["node"]
 
 
-def heirs_patch(status: Mapping[str, Any], heirs: Mapping[str, ObjectMeta]) -> dict[str, Any]:
-    """Return the changed part of the status when arrived pods take places of a plan. `heirs`: the pods by seat."""
+def successors_patch(status: Mapping[str, Any], successors: Mapping[str, ObjectMeta]) -> dict[str, Any]:
+    """Return the status fields to write when arrived pods replace expected pods in the plan.
+
+    :param status: the present status of the Gang object.
+    :param successors: the metadata of each arrived pod, by the identifier of the expected pod that it replaces.
+    """
     assignments = [
-        {**each, "pod": heirs[each["uid"]].name, "uid": heirs[each["uid"]].uid} if each.get("uid") in heirs else each
+        {**each, "pod": successors[each["uid"]].name, "uid": successors[each["uid"]].uid}
+        if each.get("uid") in successors
+        else each
         for each in status.get("assignments") or ()
     ]
     return {"assignments": assignments}

@@ -1,8 +1,8 @@
-"""A digest of a gang's placement request: the input of its plan besides capacity. It is part of the plan's identity.
+"""A digest of a gang's placement request, by which a change of the request is noticed. It is part of a plan's identity.
 
 Later versions of Phalanx read digests of earlier ones, so the form is explicit: JSON of chosen fields, with sorted keys
-and without empty fields. A new field of gangs does not change the digests of gangs that do not use it. A changed form
-gets a new number.
+and without empty fields. A new field of gangs does not change the digests of gangs that do not use it. If the form
+changes, its digests get a new prefix, such as `2-`.
 """
 
 import hashlib
@@ -20,15 +20,18 @@ _SECOND = "2-"
 
 
 def request_digest(gang: Gang) -> str:
-    """Return a digest of the gang's placement request and queue, without its members. A plan holds only as long as it.
+    """Return a digest of the gang's constraints, preferences and queue. If it changes, the gang's plan is invalidated.
 
-    Sizes that shrink by themselves as a workload nears its end are not part of the digest.
+    Members and counts of members are not part of the digest: counts shrink by themselves as a workload nears its end.
     """
     return _SECOND + _short(json.dumps(_asked(gang), sort_keys=True, separators=(",", ":")))
 
 
 def asks_as_in(gang: Gang, digest: str) -> bool:
-    """Return whether the gang's request still has this digest, in the form of the version that wrote it."""
+    """Return whether the gang's request still has this digest.
+
+    The digest may have the form of an earlier version of Phalanx, because a plan may be older than the controller.
+    """
     if digest.startswith(_SECOND):
         return digest == request_digest(gang)
     return digest == _first_form(gang)
@@ -66,7 +69,7 @@ def _multiple(rule: MultipleRule) -> dict[str, Any]:
 
 
 def _present(value: Any) -> Any:
-    """Return the value without empty fields, at any depth. The items of a list keep their places."""
+    """Return the value without empty fields, at any depth. Items of lists are kept, even if they are empty."""
     if isinstance(value, Mapping):
         fields = {key: _present(each) for key, each in value.items()}
         return {key: each for key, each in fields.items() if each not in (None, "", [], {})}
@@ -85,12 +88,12 @@ _FIRST_FIELDS: Mapping[type, tuple[str, ...]] = {
     PreferredSchedulingTerm: ("weight", "preference"),
     Requirement: ("key", "operator", "values"),
 }
-"""The classes that the first form wrote by their `repr`, with the fields that they had then."""
+"""The classes of which the first form of the digest hashed the `repr`, with the fields that they had at that time."""
 _NOT_COUNTED = ((PodSet, "count"), (PodSet, "min_count"))
 
 
 def _first_form(gang: Gang) -> str:
-    """Return the digest as the first version wrote it, independent of later changes of the classes."""
+    """Return the digest in its first form. It rebuilds the `repr` of that time, so changes of classes do not matter."""
     asked = (
         gang.topology,
         gang.topology_kind,

@@ -1,4 +1,4 @@
-"""How long a gang may wait: `scheduleTimeoutSeconds`, counted from when its members were complete."""
+"""The schedule timeout of a gang, `scheduleTimeoutSeconds`: it counts from the time at which the gang was complete."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,7 +13,9 @@ Status = Mapping[str, Any]
 def expired(gang: Gang, status: Status, now: datetime) -> bool:
     """Return whether the gang has been complete, and not released, for longer than its `scheduleTimeoutSeconds`.
 
-    :param status: the status of its Gang object.
+    False for a gang without a schedule timeout.
+
+    :param status: the status of the Gang object. Its condition Complete says since when the gang is complete.
     """
     if gang.schedule_timeout_seconds is None:
         return False
@@ -25,12 +27,12 @@ def expired(gang: Gang, status: Status, now: datetime) -> bool:
 
 
 def timed_out(status: Status) -> bool | None:
-    """Return True if the status says that the gang's schedule timeout is over; None otherwise."""
+    """Return True if the condition TimedOut in a Gang's status is True; None otherwise."""
     return {"True": True, "False": None}.get(_condition(status, "TimedOut").get("status", ""))
 
 
 def _time(text: Any) -> datetime | None:
-    """Return a time with its zone; None for any other value, because other clients may write a status, too."""
+    """Parse an RFC 3339 time; None for any other value, because other clients may write a status, too."""
     with suppress(TypeError, ValueError):
         time = datetime.fromisoformat(text)
         return time if time.tzinfo is not None else None

@@ -1,4 +1,4 @@
-"""Whether a plan still holds, by accounting on the live snapshot.
+"""Checks whether a plan still fits the present snapshot, by counting the capacity of its nodes again.
 
 A present nomination proves nothing: it stays when a pod of higher priority takes its capacity. So the capacity is
 counted again from bound pods, terminating pods, and other nominations of equal or higher priority.
@@ -26,13 +26,15 @@ def lost_room(
     gone: Collection[str] = (),
     count_terminating: bool = False,
 ) -> str:
-    """Return why the planned pods do not fit on their nodes any more; "" while they all fit.
+    """Return why the planned pods do not fit on their nodes any more; "" if they all still fit.
+
+    Requests, node rules, host ports, pod affinity and topology spread are checked.
 
     :param planned: the members that still need their capacity, each with its node.
     :param priority: the gang's priority. Nominations of lower priority reserve nothing against it.
     :param gone: UIDs of pods that count as gone (victims that are still to be evicted).
-    :param count_terminating: whether the capacity of terminating pods counts as free (before victims are gone), or as
-        taken (before members are released).
+    :param count_terminating: whether the capacity of terminating pods counts as free. Before victims are gone it does;
+        before members are released it must not.
     """
     members = list(planned)
     needed = _requests_by_node(members)
@@ -64,7 +66,10 @@ def lost_room(
 
 
 def _unbindable(members: Sequence[tuple[Pod, str]], snapshot: Snapshot, priority: int, gone: Container[str]) -> str:
-    """Return why the scheduler cannot bind the members one after the other; "" while it can."""
+    """Return why topology spread keeps the scheduler from binding the members one after the other; "" if it can.
+
+    "" as well if no member has topology spread constraints.
+    """
     if not any(pod.spec.topology_spread_constraints for pod, _ in members):
         return ""
     binding = BindingOrder(members, snapshot, priority=priority, gone=gone)
@@ -72,16 +77,16 @@ def _unbindable(members: Sequence[tuple[Pod, str]], snapshot: Snapshot, priority
 
 
 class _Together:
-    """The members on their planned nodes and the pods that stay, for checks of pod affinity."""
+    """The cluster as it will be when all members run on their planned nodes, for checks of pod affinity."""
 
     def __init__(self, members: Sequence[tuple[Pod, str]], snapshot: Snapshot, ignoring: Container[str]) -> None:
         self._members, self._snapshot, self._ignoring = members, snapshot, ignoring
 
     def affinity(self, pod: Pod, state: NodeState) -> str:
-        """Return why the pod's affinity does not hold on the node; "" if it holds.
+        """Return why the pod's inter-pod affinity does not hold on the node; "" if it holds.
 
-        The scheduler binds a pod with affinity only after the pods that it needs near it. Preemption cannot help before
-        that.
+        The other members count as running on their planned nodes, because the scheduler binds a pod with affinity only
+        after the pods that it needs near it.
         """
         others = [each for each in self._there if each[1].pod is not pod]
         return (

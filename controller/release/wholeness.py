@@ -4,10 +4,9 @@ A gang that has been whole and loses members is repaired, or restarted if it ask
 that has never been whole, for example because its controller died between two patches of its release, becomes whole or
 is withdrawn (`controller.acting.withdrawing`, docs/decisions/0015).
 
-The pods decide: the annotation `phalanx.dev/whole` on up to `MARKED` of the members that run, and the annotation
-`phalanx.dev/release-begun` on every member that was released. The condition Whole of the Gang object shows the answer.
-It counts as a witness only while it is True: a status that was wiped or restored evicts nothing and protects nothing
-that the pods do not.
+The evidence is on the pods. Up to `MARKED` of the members that run carry the annotation `phalanx.dev/whole`, called the
+mark. Every member that was released carries the annotation `phalanx.dev/release-begun`. The condition Whole of the Gang
+object shows the result. It counts as evidence only while it is True, because a status can be wiped or restored.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,12 +22,12 @@ from kube.scheduling_groups import group_of
 Status = Mapping[str, Any]
 
 WHOLE = "Whole"
-"""The condition of the Gang object."""
+"""The type of the condition in the Gang's status that says whether the gang has been whole."""
 
 MARKED = 2
-"""Members that carry the mark, on different nodes if possible.
+"""The number of members that carry the mark `phalanx.dev/whole`, on different nodes if possible.
 
-One lost node then leaves a mark, and the next reconcile marks another member. Each mark costs a request. A mark on
+If one node is lost, a mark remains, and the next reconcile marks another member. Each mark costs a request. A mark on
 every member would add one request to the two (nomination and release) that a member costs otherwise.
 """
 
@@ -42,11 +41,11 @@ class WithdrawalReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """The eviction of members that had started.
+    """Why and how the members of a gang that had started are evicted: the gang is withdrawn or restarted.
 
-    `message`: one line for a person, which the condition Whole keeps. `refusal`: the API server's message about a
-    refused eviction; "" if no eviction was refused. `restarts`: the number of restarts with this one; 0 if no restart
-    begins.
+    `message`: one line for users, which the condition Whole keeps. `refusal`: the API server's message about a refused
+    eviction; "" if none was refused. `restarts`: how often the gang has been restarted, this time included; 0 if no
+    restart begins.
     """
 
     reason: WithdrawalReason
@@ -56,12 +55,12 @@ class Withdrawal:
 
     @property
     def in_full(self) -> str:
-        """The message, with the refusal."""
+        """The message, followed by the API server's message about a refused eviction if there is one."""
         return f"{self.message}; an eviction was refused: {self.refusal}" if self.refusal else self.message
 
 
 class Wholeness(TypedDict):
-    """The fields of the condition Whole."""
+    """The values of the condition Whole: `holds` is its status, True or False."""
 
     holds: bool
     reason: str
@@ -69,27 +68,39 @@ class Wholeness(TypedDict):
 
 
 def was_whole(gang: Gang, status: Status) -> bool:
-    """Return whether the gang is whole, or has been while one of its members that still run did.
+    """Return whether the gang's minimum runs together now, or ran together with a member that still runs.
 
-    :param status: the status of its Gang object.
+    False if no member runs. Evidence for the past is a mark on a running member, or the condition Whole.
+
+    :param status: the status of the gang's Gang object.
     """
     bound = bound_members(gang)
     return bool(bound) and (gang.suffice(bound) or any(map(_mark, bound)) or bool(status_says_whole(status)))
 
 
 def bound_when_whole(gang: Gang, status: Status) -> int:
-    """Return how many members ran when the gang was last seen whole; 0 if that is not known."""
+    """Return how many members were bound when the gang was last seen whole; 0 if that is not known.
+
+    :param status: the status of the gang's Gang object. It counts if no member carries a mark.
+    """
     counts = [int(mark) for mark in map(_mark, gang.members) if mark.isdecimal()]
     return max(counts, default=int(status.get("boundWhenWhole") or 0))
 
 
 def release_is_marked(members: Iterable[Member]) -> bool:
-    """Return whether each member carries the note that versions with marks write at a release."""
+    """Return whether each of these members has the annotation `phalanx.dev/release-begun`.
+
+    Older versions of Phalanx released members without it. They wrote no marks either, so a missing mark then proves
+    nothing.
+    """
     return all(RELEASE_BEGUN in member.pod.metadata.annotations for member in members)
 
 
 def release_begun(members: Iterable[Member]) -> str:
-    """Return when the release of members that have started began (RFC 3339); "" if one of them was not released."""
+    """Return when the release of a gang began (RFC 3339), from its members that have started (`started_members`).
+
+    "" if there is none, or if Phalanx did not release one of them.
+    """
     started = list(members)
     times = [released(member.pod) for member in started]
     noted = [note for member in started if (note := member.pod.metadata.annotations.get(RELEASE_BEGUN))]
@@ -97,15 +108,17 @@ def release_begun(members: Iterable[Member]) -> str:
 
 
 def to_mark(gang: Gang, status: Status) -> Sequence[Member]:
-    """Return the members on which the mark is missing or outdated.
+    """Return the members on which the mark `phalanx.dev/whole` must be written, because it is missing or outdated.
 
-    Gangs that an older version released get no marks: their status alone says whether they were whole.
+    Empty for a gang that was never whole, and for a gang that an older version of Phalanx released.
+
+    :param status: the status of the gang's Gang object.
     """
     bound = bound_members(gang)
     if not bound or not release_is_marked(bound) or not was_whole(gang, status):
         return ()
     marked = [member for member in bound if _mark(member)]
-    # Only a restart asks how many ran (docs/decisions/0030).
+    # Only the check for a restart reads how many members ran (docs/decisions/0030).
     counts = gang.on_failure == RESTART and gang.suffice(bound)
     outdated = [member for member in marked if counts and _mark(member) != str(len(bound))]
     nodes = {member.pod.spec.node_name for member in marked}
@@ -118,20 +131,21 @@ def to_mark(gang: Gang, status: Status) -> Sequence[Member]:
 
 
 def mark_of(gang: Gang, status: Status) -> str:
-    """Return the text of the mark: how many members run, or ran when the gang was last seen whole."""
+    """Return the value of the mark: how many members were bound when the gang was last seen whole."""
     bound = bound_members(gang)
     return str(len(bound) if gang.suffice(bound) else bound_when_whole(gang, status))
 
 
 def status_says_whole(status: Status) -> bool | None:
-    """Return what the condition Whole says; None if there is no such condition."""
+    """Return whether the condition Whole in a Gang's status is True; None if the status has no such condition."""
     condition = _condition_of(status)
     return condition.get("status") == "True" if condition else None
 
 
 def wholeness(gang: Gang, before: Status, withdrawal: Withdrawal | None) -> Wholeness:
-    """Return what the condition Whole says now.
+    """Return the wanted values of the condition Whole.
 
+    :param before: the present status of the Gang object.
     :param withdrawal: why members that had started are evicted; None if they are not.
     """
     has_run = Wholeness(holds=True, reason="HasRun", message="as many as must run together have run")
@@ -145,7 +159,12 @@ def wholeness(gang: Gang, before: Status, withdrawal: Withdrawal | None) -> Whol
 
 
 def still_withdrawn(status: Status, *, released: bool) -> Withdrawal | None:
-    """Return why the gang was withdrawn; None if it was not, or has been released again since."""
+    """Return the last withdrawal or restart that a Gang's status reports; None if there was none.
+
+    None as well if the gang has been released again since.
+
+    :param released: whether the gang is released now.
+    """
     condition = _condition_of(status)
     reasons = {each.value: each for each in WithdrawalReason}
     reason = reasons.get(condition.get("reason", ""))
@@ -153,21 +172,22 @@ def still_withdrawn(status: Status, *, released: bool) -> Withdrawal | None:
 
 
 def started_members(gang: Gang) -> list[Member]:
-    """Return the bound members. If there are none, return the released members that wait for a group of theirs.
+    """Return the bound members. If no member is bound, return the released members that are in a PodGroup.
 
-    Such members are pinned to their nodes, so the gang cannot be planned elsewhere unless they are evicted.
+    Such released members wait until kube-scheduler binds their PodGroup, and are pinned to their nodes. So the gang can
+    be planned elsewhere only if they are evicted.
     """
     waiting = (member for member in gang.members if group_of(member.pod) and not member.pod.gated_by(GATE))
     return bound_members(gang) or list(waiting)
 
 
 def bound_members(gang: Gang) -> list[Member]:
-    """Return the bound members."""
+    """Return the members of the gang that are bound to a node."""
     return [member for member in gang.members if member.pod.bound]
 
 
 def _mark(member: Member) -> str:
-    """Return the mark of a member that runs, "" if it has none."""
+    """Return the value of the mark `phalanx.dev/whole` on a bound member; "" if it has none or is not bound."""
     return member.pod.metadata.annotations.get(WHOLE_MARK, "") if member.pod.bound else ""
 
 

@@ -1,4 +1,4 @@
-"""Capacity bound: whether a gang can have a place at all, by counting alone, before it is planned.
+"""Capacity bound: whether a gang could fit on the nodes at all, by counting alone, before it is planned.
 
 Planning a gang that fits nowhere takes 50 ms with 5,000 nodes. With 2,000 pods it takes a tenth of a second or more.
 Counting reaches the same rejection with a few sums, so gangs that may fit do not wait for the planning of such gangs.
@@ -17,7 +17,7 @@ from controller.scheduling.eligibility_cache import EligibilityCache, Integers
 from kube.topology import Topology
 
 MOST_COUNTED = 256
-"""The most different needs that are counted node by node in one snapshot. For further needs only sums are compared."""
+"""The most different needs that are counted node by node in one snapshot. Further needs are compared with sums only."""
 _HUGE = 2**62
 """The cap on amounts of a resource, in its smallest unit, so that they fit into int64. Larger amounts are cut to it."""
 _MANY = 2**31
@@ -30,7 +30,7 @@ Adding n numbers has an error of at most n * 2**-53 of the sum, so the allowance
 
 
 class CapacityBound:
-    """An upper bound on the capacity that the nodes of a snapshot offer to any plan.
+    """An upper bound on the capacity that a snapshot's nodes offer to a plan. A gang above it is infeasible.
 
     The cost of an update to a new snapshot is proportional to the number of changed nodes.
     """
@@ -43,20 +43,30 @@ class CapacityBound:
         self._bounds: dict[int, _PriorityBound] = {}
         """The upper bounds by priority of the gang that needs capacity."""
         self._most: dict[tuple[Requests, int, Topology | None, str | None], int] = {}
-        """The most pods that one domain of this snapshot holds: by requests, priority, topology and level."""
+        """The most pods that fit into one domain of this snapshot, over all domains of a level.
+
+        By the pods' requests, their priority, the topology and the level.
+        """
         self._chosen: dict[tuple[Need, int, Topology | None], bool] = {}
-        """Whether a domain of this snapshot holds the needed pods, counting only nodes that the pods may use."""
+        """Whether some domain of this snapshot holds the needed pods, counting only nodes that the pods may use.
+
+        By need, priority and topology.
+        """
         self._verdicts: dict[tuple[DemandClass, int], bool] = {}
-        """The result in this snapshot by need and `id` of the topology. Hundreds of gangs may have the same need."""
+        """The results of `may_hold` in this snapshot, by demand class and `id` of the topology.
+
+        Hundreds of gangs may be in the same demand class.
+        """
         self._numbers: dict[tuple[Topology, str | None], tuple[DomainTree, Integers]] = {}
+        """By topology and level: the domain tree, and the number of each node's domain in it (`_domains`)."""
 
     @property
     def checks(self) -> int:
-        """The number of checks so far whether a pod may run on a node."""
+        """How often it was checked so far whether a pod may run on a node."""
         return self._eligibility.checks
 
     def update(self, snapshot: Snapshot, topologies: Sequence[Topology]) -> Self:
-        """Switch to this snapshot and these topologies. Returns the object itself."""
+        """Switch to this snapshot and these topologies. Return the object itself."""
         if self._topologies != (there := list(topologies)):
             self._topologies, self._verdicts = there, {}
         if self._snapshot is snapshot:
@@ -72,7 +82,7 @@ class CapacityBound:
         return self
 
     def may_hold(self, demand: MinimumDemand) -> bool:
-        """Return whether the gang may have a place. False proves that it has none."""
+        """Return whether the gang may fit. False proves that no plan exists for it."""
         if not demand.demand_class.needs:
             return True
         topology = demand.topology(self._topologies) if self._topologies else None
@@ -89,7 +99,10 @@ class CapacityBound:
         return all(self._may_fit(each, demand_class.priority, within) for each in demand_class.needs)
 
     def _may_fit(self, need: Need, priority: int, topology: Topology | None) -> bool:
-        """Return whether some domain has nodes for the needed pods, if each pod had the smallest requests of all."""
+        """Return whether some domain may hold the needed pods, if each of them had the smallest requests of all.
+
+        True if `MOST_COUNTED` other needs have been counted in this snapshot already.
+        """
         counted, chosen = (need.requests, priority, topology, need.level), (need, priority, topology)
         if counted not in self._most and len(self._most) < MOST_COUNTED:
             fit, domain = self._fitting(need, priority, topology)
@@ -105,17 +118,18 @@ class CapacityBound:
         return self._chosen.get(chosen, True)
 
     def _fitting(self, need: Need, priority: int, topology: Topology | None) -> tuple[Integers, Integers]:
-        """Return two arrays by node: how many of the pods the node could hold, and the number of its domain.
+        """Return two arrays over the nodes: how many of the needed pods each node could hold, and its domain's number.
 
-        The domain is -1 for a node outside the topology, and for a node that could hold none of the pods.
+        The number is -1 for a node outside the topology, and for a node that could hold none of the pods. For example,
+        ([4, 0, 8], [0, -1, 0]): nodes 0 and 2 of one domain could hold 4 and 8 pods.
         """
         fit = self._at(priority).fitting(need.requests)
         return fit, np.where(fit > 0, self._domains(topology, need.level), -1)
 
     def _domains(self, topology: Topology | None, level: str | None) -> Integers:
-        """Return the number of each node's domain; -1 for a node outside the topology.
+        """Return, for each node, the number of its domain at this level; -1 for a node outside the topology.
 
-        If the topology has no such level, all nodes are in one domain.
+        Without a topology or a level, all nodes are in one domain.
         """
         if topology is None:
             return np.zeros(len(self._snapshot.nodes), dtype=np.int64)
@@ -126,10 +140,10 @@ class CapacityBound:
         return known[1]
 
     def _at(self, priority: int) -> "_PriorityBound":
-        """Return the upper bound for a gang of this priority.
+        """Return the upper bound for gangs of this priority.
 
-        It counts pods of lower priority and pods that are leaving as free. Reserved capacity of the same priority is
-        free, too, because it may be the gang's own.
+        The capacity of pods that are leaving or have lower priority counts as free, because the gang may get it.
+        Capacity that is reserved at the same priority counts as free, too, because it may be reserved for the gang.
         """
         bound = self._bounds.get(priority)
         if bound is None:
@@ -140,9 +154,9 @@ class CapacityBound:
 
 
 class _PriorityBound:
-    """An upper bound on the capacity that each node offers to a gang of one priority.
+    """An upper bound on the capacity that each node offers to gangs of one priority.
 
-    `asked`: whether the bound was read since the last call of `update`. A bound that was not read is dropped.
+    `asked`: whether a gang has used the bound since the last call of `update`. An unused bound is dropped.
     """
 
     def __init__(self, priority: int) -> None:
@@ -177,16 +191,16 @@ class _PriorityBound:
         return self._totals[name]
 
     def fitting(self, requests: Requests) -> Integers:
-        """Return how many pods with these requests each node could hold, at most `_MANY`."""
+        """Return, for each node, how many pods with these requests it could hold; at most `_MANY`."""
         fit = np.full(len(self._by_node), _MANY, dtype=np.int64)
         for name, amount in requests:
             np.minimum(fit, self._column(name) // min(amount, _HUGE), out=fit)
         return fit
 
     def _column(self, name: str) -> Integers:
-        """Return the amounts of one resource by node.
+        """Return how much of one resource each node offers, in its base unit, by the node's position in the snapshot.
 
-        A resource that no node has is not cached: users can invent any number of such names.
+        A resource that no node has is not cached, because users can invent any number of such names.
         """
         if name not in self._columns:
             if self._offered is None:
@@ -205,7 +219,12 @@ def _within_bounds(amount: int) -> int:
 
 
 def _enough(fit: Integers, domain: Integers, nodes: Integers, pods: int) -> Integers:
-    """Return the given nodes whose domain holds at least `pods` pods on the given nodes together."""
+    """Return those of the given nodes whose domain holds at least `pods` pods, counting the given nodes only.
+
+    :param fit: by node, how many of the pods it could hold.
+    :param domain: by node, the number of its domain.
+    :param nodes: positions of nodes.
+    """
     if not nodes.size:
         return nodes
     sums = np.bincount(domain[nodes], weights=np.minimum(fit[nodes], pods))

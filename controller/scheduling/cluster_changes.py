@@ -1,7 +1,7 @@
-"""How the cluster has changed since a gang was rejected, and which changes can cure the rejection.
+"""Determines how the cluster has changed since a gang was rejected, and which changes can cure the rejection.
 
 kube-scheduler's counterpart are queueing hints: a plugin that rejects a pod names the events that can make the pod
-schedulable. Here the whole rejection is cured or not, because one planning checks all rules.
+schedulable. Here there is one hint for a whole rejection, because planning checks all rules at once.
 """
 
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ class Cure(Enum):
     """The events after which a rejected gang may have a plan."""
 
     TIME = "Time"
-    """The end of its pause. Its planning failed, or its plan could not be carried out."""
+    """The end of its pause only, because its planning failed or its plan could not be carried out."""
     ANY_CHANGE = "AnyChange"
-    """Any change of the inputs of its planning."""
+    """Any change of the inputs of its planning (`Basis`)."""
     MORE_THAN_NEW_PODS = "MoreThanNewPods"
     """Any change except further pods: a gang that fits nowhere also fits nowhere beside further pods.
 
@@ -34,9 +34,10 @@ class Cure(Enum):
 
 
 class Basis(NamedTuple):
-    """The inputs of planning a gang, besides its request: the topologies, and the cluster with earlier plans.
+    """The inputs of planning a gang besides its request: the topologies, and the snapshot with the plans found before.
 
-    `version`: a value that is equal as long as no input has changed. Plans that were found meanwhile do not change it.
+    `version`: two bases with equal versions were read from the same state of the cluster. Plans that were found
+    meanwhile do not change the version.
     """
 
     snapshot: Snapshot
@@ -53,10 +54,10 @@ def basis_of(cluster_view: ClusterView) -> Basis:
 
 
 def cure_of(decision: Decision) -> Cure:
-    """Return the change that can cure a rejection.
+    """Return which changes of the cluster can cure this rejection.
 
-    Further pods may satisfy a gang's pod affinity or change its topology spread. They may also change the quota of its
-    queue. They cure no other proven rejection.
+    Further pods can cure it if the gang has pod affinity, topology spread or a queue with a quota, or if the rejection
+    is not proven. They can cure no other rejection.
     """
     gang = decision.gang
     proven = decision.outcome is Outcome.UNPLACEABLE and decision.proof == Proof.INFEASIBLE.value
@@ -71,18 +72,21 @@ def _seeks_others(pod: Pod) -> bool:
 
 
 class ClusterChanges:
-    """Compares the present cluster with earlier ones. Each comparison is made once."""
+    """Compares the present inputs of planning (`basis`) with earlier ones. Each comparison is made once."""
 
     def __init__(self, basis: Basis) -> None:
         self.basis = basis
         self._compared: dict[int, tuple[Basis, bool]] = {}
 
     def are_none(self, before: Basis) -> bool:
-        """Return whether no input has changed since `before`."""
+        """Return whether no input of planning has changed since `before`."""
         return before.version == self.basis.version
 
     def are_only_new_pods(self, before: Basis, gang: Gang) -> bool:
-        """Return whether further pods are the only change since `before`, and the gang may evict none of them."""
+        """Return whether further pods are the only change since `before`, and the gang could evict no pod at all.
+
+        Then a proven rejection of the gang still holds.
+        """
         return not self._might_evict(gang) and self._is_fuller_than(before)
 
     def _might_evict(self, gang: Gang) -> bool:
@@ -99,7 +103,7 @@ class ClusterChanges:
 
 
 def _has_only_more_pods(before: Basis, after: Basis) -> bool:
-    """Return whether the cluster has changed only by more pods."""
+    """Return whether the cluster differs only in that it has more pods, so that no node has more free capacity."""
     was, now = before.snapshot, after.snapshot
     return (
         len(was.nodes) == len(now.nodes)
@@ -120,9 +124,10 @@ def _is_fuller_node(before: NodeState, after: NodeState) -> bool:
 
 
 def _holds_as_much(before: Tenant, after: Tenant | None) -> bool:
-    """Return whether a pod still exists and takes as much from others: requests, labels, ports and anti-affinity.
+    """Return whether a pod still exists and restricts other pods as before.
 
-    Its binding changes none of them.
+    Its requests, labels, host ports and anti-affinity must be equal, and it must not have begun to terminate. A pod
+    that was bound in between is equal in all of them.
     """
     if after is None:
         return False

@@ -18,20 +18,23 @@ from kube.requests import pod_requests
 from kube.topology import Topology
 
 Requests = tuple[tuple[str, int], ...]
-"""Amounts by resource."""
+"""(resource, amount) pairs, sorted by resource. Amounts are in the resource's base unit."""
 _UNTIED_VOLUMES = frozenset(("projected", "configMap", "secret", "emptyDir", "downwardAPI"))
 """Kinds of volumes that do not tie a pod to a node. The names of such volumes may differ from pod to pod."""
 
 
 def request_of(gang: Gang) -> object:
-    """Return the gang's request, to be compared by equality, without what the controller writes on the members."""
+    """Return a value that is equal as long as the gang's request is equal.
+
+    It leaves out what the controller itself writes on members, such as nominations and annotations.
+    """
     members = tuple((m.pod.metadata.uid, m.pod.spec, m.pod_set, m.index) for m in gang.members)
     return replace(gang, members=()), members
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A number of pods that must run in one domain of a level; in any domains if `level` is None.
+    """`pods` pods that must run in one domain of `level`; in any domains if `level` is None.
 
     Each pod requests at least the amounts `requests`. Each pod may run only on nodes that at least one of
     `eligibility_classes` allows.
@@ -45,9 +48,9 @@ class Need:
 
 @dataclass(frozen=True, eq=False)
 class DemandClass:
-    """The needs that gangs have in common, with all inputs of the capacity bound.
+    """All that the capacity bound reads of a gang: its priority, its needs, and `amounts`, its least total requests.
 
-    All gangs with equal needs share one object (`MinimumDemand.demand_class`), so it is compared by identity.
+    All gangs with equal values share one object (`MinimumDemand.demand_class`), so it is compared by identity.
     """
 
     priority: int
@@ -67,7 +70,10 @@ class MinimumDemand:
 
     @cached_property
     def demand_class(self) -> DemandClass:
-        """The gang's needs, in one object that all gangs with equal needs share."""
+        """The gang's demand class: one object for all gangs with equal priority and needs.
+
+        Its needs are empty if no lower bound of the gang's requests is known.
+        """
         gang, needed = self.gang, self._needed
         amounts = tuple(sorted((name, needed * value) for name, value in self._of_member.items()))
         content = gang.priority, amounts, tuple(self._needs()) if amounts else ()
@@ -77,9 +83,9 @@ class MinimumDemand:
         return shared
 
     def topology(self, known: Sequence[Topology]) -> Topology | Fault | None:
-        """Return the topology in which the gang is placed, a fault, or None.
+        """Return the topology in which the gang is placed; a fault if its request is wrong; None if there is none.
 
-        :param known: all topologies. The result is cached until this is another object.
+        :param known: all topologies of the cluster. The result is cached while this is the same list object.
         """
         before = self.__dict__.get("_topology")
         if before is None or before[0] is not known:
@@ -107,10 +113,10 @@ class MinimumDemand:
 
     @property
     def _of_member(self) -> Amounts:
-        """The least amounts that one member requests, by resource. Empty if there is no usable lower bound.
+        """By resource, the least amount that any member requests; empty if the gang's demand cannot be bounded so.
 
-        It is empty if a member already has a node, if the gang is subject to a quota, or if its members differ in
-        priority. It is also empty if a request cannot be parsed; planning reports such a request.
+        That is so if a member already has a node, the gang is subject to a quota, the members differ in priority, or a
+        request cannot be parsed. Such gangs are always planned.
         """
         gang = self.gang
         if gang.queue or gang.account is not None or any(held_node(member.pod) for member in gang.members):
@@ -129,7 +135,7 @@ def _need(pods: int, members: Sequence[Member], level: str | None) -> Need:
 
 
 def _least(pods: Iterable[Pod]) -> Amounts:
-    """Return the smallest request of these pods for each resource, without zeros."""
+    """Return, by resource, the smallest amount that any of these pods requests. Resources with 0 are left out."""
     least: dict[str, int] | None = None
     for pod in pods:
         asked = pod_requests(pod)
@@ -141,7 +147,7 @@ def _least(pods: Iterable[Pod]) -> Amounts:
 
 
 def asks_for_the_same(one: Gang, other: Gang, *, labels_count: bool) -> bool:
-    """Return whether two gangs have equal rules, and equal pods except for names.
+    """Return whether two gangs have equal constraints and preferences, and pods that differ in names only.
 
     :param labels_count: whether the labels of the pods must be equal, too. They decide where the pods may run if pods
         in the cluster have anti-affinity.
@@ -157,7 +163,7 @@ def asks_for_the_same(one: Gang, other: Gang, *, labels_count: bool) -> bool:
 
 
 def _without_names(gang: Gang) -> Gang:
-    """Return the gang without its members, names, UID and age, for comparison with the request of another gang."""
+    """Return the gang without members, names, UID and creation time, so that equal requests compare as equal."""
     source = replace(gang.source, name="", uid="")
     key = GangKey(gang.key.dialect, gang.key.namespace, "")
     groups = tuple(ObjectRef("", "", "", "") for _ in gang.groups)
@@ -175,6 +181,6 @@ def _is_same_member(one: Member, other: Member, *, labels_count: bool) -> bool:
 
 
 def _without_untied_volumes(pod: Pod) -> PodSpec:
-    """Return the pod's spec without the volumes that do not tie the pod to a node."""
+    """Return the pod's spec without the volumes that do not tie the pod to a node, such as configMaps."""
     volumes = tuple(volume for volume in pod.spec.volumes if _UNTIED_VOLUMES.isdisjoint(volume))
     return pod.spec if len(volumes) == len(pod.spec.volumes) else msgspec.structs.replace(pod.spec, volumes=volumes)

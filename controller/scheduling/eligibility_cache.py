@@ -16,7 +16,7 @@ Integers = NDArray[np.int64]
 MOST_CLASSES = 64
 """The most eligibility classes whose results are cached. The one used longest ago is dropped first."""
 MOST_CHECKS = 20_000
-"""The most checks of a pod on a node in one snapshot, some 30 ms. Beyond them a pod is assumed to fit every node."""
+"""The most checks whether a pod may use a node, in one snapshot: some 30 ms. Unchecked nodes count as allowed."""
 _UNKNOWN, _YES, _NO = 0, 1, 2
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 
@@ -30,7 +30,10 @@ class EligibilityClass:
 
 
 def eligibility_classes_of(pods: Iterable[Pod]) -> tuple[EligibilityClass, ...]:
-    """Return the different eligibility classes of these pods, each once, from the specs as their users wrote them."""
+    """Return the different eligibility classes of these pods, each once.
+
+    They are derived from the specs as users wrote them, without the pins that Phalanx has added.
+    """
     found: dict[bytes, EligibilityClass] = {}
     for pod in map(as_written, pods):
         spec, affinity = pod.spec, pod.spec.affinity
@@ -43,12 +46,12 @@ def eligibility_classes_of(pods: Iterable[Pod]) -> tuple[EligibilityClass, ...]:
 
 
 class EligibilityCache:
-    """A cache of the nodes that each eligibility class allows. A changed node loses its results."""
+    """A cache of which nodes each eligibility class allows. The results of a changed node are dropped."""
 
     def __init__(self) -> None:
         self._nodes: tuple[Node, ...] = ()
         self._results: dict[EligibilityClass, NDArray[np.int8]] = {}
-        """The cached results of each eligibility class, by position of the node."""
+        """By eligibility class: `_YES`, `_NO` or `_UNKNOWN` for each node, by its position in the snapshot."""
         self._left = 0
         """The number of checks that are left for this snapshot."""
         self.checks = 0
@@ -67,7 +70,10 @@ class EligibilityCache:
         self._nodes = nodes
 
     def allowed_nodes(self, classes: Sequence[EligibilityClass], nodes: Integers) -> Integers:
-        """Return the positions from `nodes` of the nodes that at least one of the classes allows."""
+        """Return the nodes that at least one of the classes allows. Nodes are given and returned as positions.
+
+        A node that could not be checked within `MOST_CHECKS` counts as allowed.
+        """
         allowed = np.zeros(len(nodes), dtype=bool)
         for eligibility_class in classes:
             left = ~allowed

@@ -24,16 +24,19 @@ OVERDUE_SECONDS = 5.0
 time.
 """
 _REST = DutyCycle(rest=2)
-"""The pause after a request of the infeasible queue, as a multiple of its planning time. It limits processor time."""
+"""The pause after a planning request of the infeasible queue: twice its planning time. It limits processor time."""
 _REST_BEFORE_RENEWAL = DutyCycle(rest=19)
-"""The pause before a gang that has a cached rejection is replanned, as a multiple of the time the last replanning took.
+"""The pause before the next replanning of gangs that have a cached rejection: 19 times the time of the last one.
 
 Replanning only renews the figures in the rejection, so it may use a twentieth of a core.
 """
 
 
 class InfeasibleQueue:
-    """The infeasible queue: which of its gangs are planned next, by round-robin share of the namespaces, and when."""
+    """Decides which infeasible gangs are planned next, by round-robin share of the namespaces, and when.
+
+    At most one planning request of this queue runs at a time. The caller passes the gangs in each call.
+    """
 
     def __init__(self) -> None:
         self._shares = Shares()
@@ -45,19 +48,23 @@ class InfeasibleQueue:
         """The time from which a gang that already has a result may be replanned."""
 
     def ready(self, gangs: Collection[QueuedGang], at: float) -> Collection[QueuedGang]:
-        """Return the gangs that may be planned in an idle lane at the time `at`.
+        """Return the gangs that an idle lane may plan now.
 
-        None is ready before the last request is answered and the pause after it is over. The pause of gangs that
-        already have a result is longer.
+        Empty until the last request of this queue is answered and the pause after it is over. The pause is longer for
+        gangs that already have a cached rejection.
+
+        :param at: the present time, in monotonic seconds.
         """
         if self._planning_request is not None or at < self._next(at):
             return ()
         return gangs if at >= self._anew else [queued for queued in gangs if queued.rejection is None]
 
     def next_due(self, gangs: Collection[QueuedGang], at: float) -> float:
-        """Return the time at which the next of these gangs is due.
+        """Return the time at which the next of these gangs may be planned, in monotonic seconds.
 
-        Infinity if there are none, or while a request is being planned.
+        Infinity if there are none, or while a request of this queue is being planned.
+
+        :param at: the present time, in monotonic seconds.
         """
         if self._planning_request is not None or not gangs:
             return float("inf")
@@ -65,7 +72,10 @@ class InfeasibleQueue:
         return self._next(at) if has_new else max(self._next(at), self._anew)
 
     def overdue(self, at: float) -> bool:
-        """Return whether the gangs may be planned although no lane was idle when they were due."""
+        """Return whether the gangs have been due for `OVERDUE_SECONDS`, so that even the slow lane plans them.
+
+        :param at: the present time, in monotonic seconds.
+        """
         return at >= self._next(at) + OVERDUE_SECONDS
 
     def _next(self, at: float) -> float:
@@ -74,7 +84,7 @@ class InfeasibleQueue:
         return self._again
 
     def next_ones(self, gangs: Iterable[QueuedGang], *, in_fast_lane: bool) -> list[GangKey]:
-        """Return the gangs to plan next, by round-robin share of the namespaces.
+        """Return which of these gangs to plan next, by round-robin share of the namespaces.
 
         Within a namespace, gangs that were never planned come first, then the gang that was planned longest ago.
 
@@ -86,18 +96,21 @@ class InfeasibleQueue:
         )
 
     def sent(self, planning_request: PlanningRequest, gangs: Collection[QueuedGang], at: float) -> None:
-        """Record that this request is being planned. A gang that changes before the answer has used its turn, too."""
+        """Record that this request of the infeasible queue is being planned, with these gangs, since the time `at`."""
         self._planning_request, self._since = planning_request, at
         self._renewing = any(queued.rejection is not None for queued in gangs)
         for queued in gangs:
             queued.planned_at = at
 
     def holds(self, planning_request: PlanningRequest | None) -> bool:
-        """Return whether this is the request of the infeasible queue that is being planned."""
+        """Return whether this planning request is the one that this queue has sent and that is not answered yet."""
         return planning_request is not None and planning_request is self._planning_request
 
     def ended(self, planning_request: PlanningRequest, at: float) -> None:
-        """Start the pause after a request of the infeasible queue. A request of another queue is ignored."""
+        """Start the pause after the answered request. A request of another queue is ignored.
+
+        :param at: the time of its end, in monotonic seconds.
+        """
         if planning_request is self._planning_request:
             took = at - self._since
             self._planning_request, self._again = None, at + _REST.pause(took)

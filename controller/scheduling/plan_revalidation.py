@@ -1,4 +1,7 @@
-"""Whether a plan is stale when a reconcile accepts it, by accounting on the present snapshot."""
+"""Checks whether a plan is stale before a reconcile accepts it: capacity and quota are counted again.
+
+The plan was made on an older snapshot, in a background thread.
+"""
 
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
@@ -23,7 +26,7 @@ OVERSPENT = "others use the quota of its queue by now"
 
 
 class PlanRevalidation:
-    """The plans that one reconcile accepts, each checked beside the plans that were accepted before it."""
+    """Checks plans before one reconcile accepts them, each beside the plans that the reconcile has accepted before."""
 
     def __init__(self, cluster_view: ClusterView) -> None:
         self.accepted: list[Decision] = []
@@ -40,10 +43,10 @@ class PlanRevalidation:
             self._usage = charged(decision, self._usage)
 
     def fault(self, decision: Decision, gang: Gang, planning_request: PlanningRequest) -> str:
-        """Return the reason for which the plan is stale; "" if it is not.
+        """Return why the plan is stale; "" if it can be accepted.
 
         :param gang: the present state of the gang. Its request is the one that was planned.
-        :param planning_request: the planning request of the plan. Plans of one request were made beside each other.
+        :param planning_request: the request that found the plan. Plans of one request do not compete with each other.
         """
         before, after = basis_of(planning_request.cluster_view), basis_of(self._cluster_view)
         if self._accepted_requests <= {planning_request} and before.version == after.version:
@@ -70,7 +73,7 @@ class PlanRevalidation:
         return "" if alike and labels == _labels(before.snapshot, names) else MOVED
 
     def _capacity_lost(self, decision: Decision, gang: Gang) -> str:
-        """Return what takes the plan's capacity, or `NEEDLESS` if the plan fits without its evictions; else ""."""
+        """Return why the plan does not fit any more, or `NEEDLESS` if it would fit without its evictions; else ""."""
         node = {each.member.pod.metadata.uid: each.node for each in decision.assignments if not each.held}
         pods = [member.pod for member in gang.members]
         planned = [(pod, node[pod.metadata.uid]) for pod in pods if pod.metadata.uid in node and not pod.bound]
@@ -93,7 +96,7 @@ class PlanRevalidation:
         return cut_short(gone, snapshot, running_gangs(self._cluster_view.reading)) or overdrawn(gone, snapshot)
 
     def _snapshot(self) -> Snapshot:
-        """Return the cluster as it will be when the accepted plans are carried out."""
+        """Return the snapshot as it will be when all plans accepted so far have been carried out."""
         known, snapshot = self._with_accepted
         if known < len(self.accepted):
             snapshot = after_all(self.accepted[known:], snapshot)

@@ -56,12 +56,12 @@ LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 QUIET_SECONDS = 1.0
-"""Planning is not reported for a gang that has been planned for less than this, because its answer will come soon."""
+"""Seconds for which a gang without a planning result keeps its status and reservations: the result will come soon."""
 
 
 @dataclass(slots=True)
 class _PlanningRound:
-    """The planning state of one reconcile."""
+    """The working state of `PlanningQueue.decide` in one reconcile: the gangs, and their decisions so far."""
 
     gangs: Mapping[GangKey, QueuedGang]
     cluster_view: ClusterView
@@ -74,16 +74,16 @@ class _PlanningRound:
     infeasible: frozenset[GangKey] = frozenset()
     """Gangs above the capacity bound that have no decision yet."""
     pausing: bool = False
-    """Whether a rejection was reported only because its pause is not over."""
+    """Whether a gang has its decision only because its back-off is not over: its rejection may be cured by now."""
 
     @property
     def unknown(self) -> list[QueuedGang]:
-        """The gangs without a decision."""
+        """The gangs that have no decision in this reconcile yet."""
         return [self.gangs[key] for key in self.gangs if key not in self.known]
 
     @property
     def active(self) -> list[QueuedGang]:
-        """The gangs that wait to be sent to a lane."""
+        """The gangs without a decision that no lane is planning and for which no plan was found."""
         return [queued for queued in self.unknown if queued.pending is None and not queued.plans]
 
 
@@ -115,7 +115,7 @@ class PlanningQueue:
         self._needy: Mapping[GangKey, QueuedGang] = {}
         """The gangs that needed a plan in the last reconcile."""
         self.unanswered: frozenset[GangKey] = frozenset()
-        """Gangs of the last reconcile that have no answer and are not above the capacity bound."""
+        """Gangs of the last reconcile that have no planning result and are not above the capacity bound."""
         self.pausing = False
         """Whether to reconcile again soon without an event: a gang backs off, or waits for a lane."""
         self.due = float("inf")
@@ -125,9 +125,11 @@ class PlanningQueue:
         self._slow_shares = Shares()
 
     def decide(self, gangs: Sequence[Gang], cluster_view: ClusterView) -> Mapping[GangKey, Decision | None]:
-        """Return the decision for every gang, or None while the gang is planned. A plan is returned only once.
+        """Return the decision for every gang, or None while the gang is being planned. A plan is returned only once.
 
-        When gangs compete, each is planned with the capacity that the gangs before it leave.
+        If gangs compete for capacity, each is planned with the capacity that the gangs before it in the queue leave.
+
+        :param gangs: all gangs that need a plan now.
         """
         self._capacity_bound.update(cluster_view.snapshot, cluster_view.topologies)
         needy = {gang.key: self._queued(gang) for gang in gangs}
@@ -140,7 +142,10 @@ class PlanningQueue:
         )
         behind = behind_in_line(gangs, cluster_view.snapshot, partial(self._in_line, now))
         now.known |= {decision.key: decision for decision in behind}
-        idle = self._lanes.fast.idle, self._lanes.slow.idle  # before the inbox is read: all its answers are there
+        idle = (
+            self._lanes.fast.idle,
+            self._lanes.slow.idle,
+        )  # read before the inbox: all results of an idle lane are in it
         self._take_results(now)
         if self._ask(now, *idle):
             self._take_results(now)
@@ -149,17 +154,17 @@ class PlanningQueue:
         return {key: now.known.get(key) or queued.last_rejection for key, queued in now.gangs.items()}
 
     def answered(self) -> bool:
-        """Return whether there is an answer that no reconcile has read yet."""
+        """Return whether a lane has sent a planning result that no reconcile has read yet."""
         return bool(self._inbox)
 
     def quiet(self, key: GangKey) -> bool:
-        """Return whether the gang has been waiting for its answer for less than `QUIET_SECONDS`."""
+        """Return whether the gang has been waiting for a planning result for less than `QUIET_SECONDS`."""
         queued = self._gangs.get(key)
         since = queued.unanswered_since if queued is not None else None
         return since is not None and self._clock.monotonic() - since < QUIET_SECONDS
 
     def clear(self) -> None:
-        """Forget all gangs."""
+        """Forget all gangs and their cached rejections. Called when the state between reconciles is dropped."""
         self._gangs.clear()
 
     def forget(self, keys: Iterable[GangKey]) -> None:
@@ -172,7 +177,11 @@ class PlanningQueue:
         return self._hold_off(self._queued(gang), message)
 
     def held_back(self, decision: Decision) -> tuple[Pod, ...]:
-        """Return the members that can be recreated at no cost and whose old pin alone keeps their gang from a plan."""
+        """Return the members to delete, so that their controllers recreate them without their old pin.
+
+        Their pin alone keeps the gang from a plan, and recreating them costs nothing. Empty unless the rejection of the
+        gang is `decision`.
+        """
         queued = self._gangs.get(decision.key)
         rejection = queued.rejection if queued is not None else None
         return rejection.tied if rejection is not None and rejection.decision is decision else ()
@@ -182,7 +191,7 @@ class PlanningQueue:
         self._lanes.close()
 
     def _queued(self, gang: Gang) -> QueuedGang:
-        """Return what the queue remembers of this gang, updated to its present request."""
+        """Return the queue's entry for this gang, updated to the gang's present request. A new gang gets an entry."""
         queued = self._gangs.get(gang.key)
         if queued is None:
             queued = self._gangs[gang.key] = QueuedGang.of(gang)
@@ -215,7 +224,7 @@ class PlanningQueue:
         self._share_rejections(now, at)
 
     def _share_rejections(self, now: _PlanningRound, at: float) -> None:
-        """Reject gangs without planning that ask for the same as a gang whose rejection holds."""
+        """Reject, without planning, each gang that asks for the same as a gang whose cached rejection holds."""
         active = now.active
         if not active or not now.holding:
             return
@@ -230,7 +239,10 @@ class PlanningQueue:
         self._metrics.decided(new)
 
     def _accepted(self, queued: QueuedGang, now: _PlanningRound) -> Decision | None:
-        """Return the gang's plan if it is due and not stale. A stale plan is dropped, so the gang is replanned."""
+        """Return the best plan found for the gang that is not stale; None if there is none, or it is not due yet.
+
+        Stale plans are dropped, so the gang is replanned.
+        """
         if self._clock.monotonic() < queued.plan_due:
             return None
         plans = queued.plans
@@ -249,7 +261,7 @@ class PlanningQueue:
         return None
 
     def _ask(self, now: _PlanningRound, fast_idle: bool, slow_idle: bool) -> bool:  # noqa: FBT001 - which lanes are idle
-        """Send gangs without an answer to the idle lanes. Return whether there may be new answers."""
+        """Send gangs without a planning result to the idle lanes. Return whether there may be new results."""
         for queued in now.gangs.values():
             if self._infeasible_queue.holds(queued.pending) and self._may_fit(queued, now):
                 queued.drop_results()
@@ -272,7 +284,7 @@ class PlanningQueue:
         # Infeasible gangs use the slow lane only if they are overdue. Then they go before the gangs in `slow`.
         asked = self._ask_infeasible(infeasible, now, free) or asked
         if slow and slow_idle and self._lanes.slow.idle:
-            # Each gang counts the same, because each has the same time limit.
+            # Each gang has the same cost, because each has the same time limit.
             (key,) = self._slow_shares.next_ones(_highest(slow, now.cluster_view), lambda _: 1, 1)
             now.gangs[key].needs_more_time = False
             self._send(self._lanes.slow, [now.gangs[key]], now, self._limits.seconds)
@@ -290,7 +302,7 @@ class PlanningQueue:
         self._metrics.planning(sum(queued.pending is not None for queued in now.gangs.values()))
 
     def _set_due(self, now: _PlanningRound) -> None:
-        """Set when the next reconcile is due for gangs that could not be sent to a lane.
+        """Set `due` and `pausing`: when the next reconcile is needed for gangs that could not be sent to a lane.
 
         The lanes are checked again: a lane may have become idle during this reconcile, after its last result was read.
         """
@@ -320,10 +332,11 @@ class PlanningQueue:
     def _counted(
         self, gangs: Sequence[QueuedGang], now: _PlanningRound
     ) -> tuple[Sequence[QueuedGang], Sequence[QueuedGang]]:
-        """Split the gangs into those that may fit and those above the capacity bound, so that the latter delay no gang.
+        """Return the gangs that may fit, and the gangs above the capacity bound, as two sequences.
 
-        The bound is computed in each reconcile, so that no gang is missed that fits now. A single new gang is not
-        checked, because it delays no other gang.
+        Gangs above the bound are planned apart, so that they delay no gang that may fit. The bound is checked in each
+        reconcile, so a gang that fits now is found at once. A single new gang is not checked, as it delays no other
+        gang.
         """
         if len(gangs) == 1 and gangs[0].rejection is None:
             return gangs, ()
@@ -334,17 +347,20 @@ class PlanningQueue:
         return self._tried(queued, now, partial(self._capacity_bound.may_hold, queued.demand)) is not False
 
     def _may_wait(self, queued: QueuedGang) -> bool:
-        """Return whether to check if a gang above the capacity bound waits for something else.
+        """Return whether to check (`_waits`) if a gang above the capacity bound lacks members or objects.
 
-        That is so if it waited before, or if its request is new. With thousands of members the check takes a while, so
-        it does not run in each reconcile.
+        True if the gang lacked some before, or if its request is new. With thousands of members the check takes a
+        while, so it does not run in each reconcile.
         """
         checked, queued.checked_for_missing = queued.checked_for_missing, True
         rejection = queued.rejection
         return not checked or (rejection is not None and rejection.decision.outcome is Outcome.WAITING)
 
     def _waits(self, queued: QueuedGang, now: _PlanningRound) -> bool:
-        """Return whether the gang has a decision without the solver: it waits for something, or the check failed."""
+        """Return whether the gang is decided without the solver, because it lacks members or objects.
+
+        Also True if the check raised an error, because the gang is then held off. The decision is recorded.
+        """
         cluster_view = now.cluster_view
         decision = self._tried(
             queued, now, partial(waiting, queued.gang, cluster_view.snapshot, cluster_view.topologies)
@@ -357,13 +373,13 @@ class PlanningQueue:
         return True
 
     def _in_line(self, now: _PlanningRound, gang: Gang, snapshot: Snapshot) -> bool:
-        """Return whether the gangs behind this gang in a strict queue have to wait for it."""
+        """Return whether the gangs after this gang in its strictly ordered queue must wait for it."""
         return self._tried(now.gangs[gang.key], now, partial(stands_in_line, gang, snapshot)) or False
 
     def _tried(self, queued: QueuedGang, now: _PlanningRound, ask: Callable[[], _T]) -> _T | None:
-        """Return the result of `ask` for one gang. If it fails, hold the gang off, so that it stops no other gang.
+        """Return the result of `ask`, a check of one gang. If it raises, reject the gang for a moment and return None.
 
-        None if it fails. The internal error is reported in the gang's decision and logged.
+        So an internal error at one gang stops no other gang. It is logged and reported in the gang's decision.
         """
         try:
             return ask()
@@ -402,7 +418,7 @@ class PlanningQueue:
             self._wake()
 
     def _read(self) -> None:
-        """Process the answers of the lanes. Ignore answers to requests that were dropped or replaced."""
+        """Process the planning results that the lanes have sent. Ignore results of dropped or replaced requests."""
         new = []
         while self._inbox:
             planning_request, result, at = self._inbox.popleft()
@@ -418,7 +434,7 @@ class PlanningQueue:
         self._metrics.decided(new)
 
     def _give_up(self, planning_request: PlanningRequest) -> None:
-        """End a planning request. Gangs without an answer are held off, because planning them has failed twice."""
+        """End a planning request. Hold off its gangs without a result, because planning them has failed twice."""
         for gang in planning_request.gangs:
             queued = self._gangs.get(gang.key)
             if queued is not None and queued.pending is planning_request:

@@ -1,4 +1,4 @@
-"""One planning request and its results, priority by priority. It runs in a background thread."""
+"""Answers one planning request: plans its gangs, the highest priority first. Runs in the thread of a lane."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
@@ -39,17 +39,17 @@ class PlanningRequest:
     """Plans that were found before and that the cluster view does not show yet. Their capacity stays reserved."""
     limits: Limits
     full: Limits
-    """The limits of the slow lane, to tell whether a gang could get more time than `limits` gives it."""
+    """The limits of the slow lane. If they are wider than `limits`, more time might help a gang without a proof."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanningResult:
     """The result of one gang of a planning request.
 
-    `final`: more time would not help. `seconds`: the planning time of all gangs of this priority together.
-    `tied`: members that can be recreated at no cost and are pinned to the domain of siblings that are gone. The gang
-    has a proven rejection, and would have a plan without these pins. Otherwise `tied` is empty.
-    `failed`: planning the gang failed with an internal error, or its plan could not be carried out.
+    `final`: whether more time would not help. `seconds`: the planning time of all gangs of this priority together.
+    `tied`: members that cause the rejection only by their old pin, to the domain of siblings that are gone. They can be
+    recreated at no cost. Empty if there are none.
+    `failed`: whether planning the gang failed with an internal error, or its plan could not be carried out.
     `basis`: the inputs of planning, with the plans that the request found before; None if `failed`.
     """
 
@@ -62,7 +62,11 @@ class PlanningResult:
 
 
 def planning_results(request: PlanningRequest, clock: Clock) -> Iterator[PlanningResult]:
-    """Yield the result for every gang. A gang whose planning fails is planned apart, so that it stops no other gang."""
+    """Yield the result of every gang of the request.
+
+    If planning fails, each remaining gang is planned alone to find the faulty ones. The others are then planned
+    together.
+    """
     left, found = {gang.key: gang for gang in request.gangs}, list[Decision]()
     try:
         for result in _in_turn(request, clock):
@@ -115,7 +119,13 @@ def _planned(gangs: Sequence[Gang], request: PlanningRequest) -> Iterable[Sequen
 
 
 def _is_final(decision: Decision, tier: Sequence[Decision], seconds: float, request: PlanningRequest) -> bool:
-    """Return whether more time would not help. Gangs that were placed in competition with others never get more."""
+    """Return whether the decision is final, because more time would not improve it or would not be granted.
+
+    A decision is final if it is proven, did not use up its time, or comes from the slow lane. The plan of a gang that
+    competed with other gangs of its priority is final, too.
+
+    :param tier: the decisions of all gangs of the same priority.
+    """
     if request.limits.seconds >= request.full.seconds or seconds < _TIME_WAS_OVER * request.limits.seconds:
         return True
     if decision.outcome is Outcome.PLACED and len(tier) > 1:
@@ -124,7 +134,7 @@ def _is_final(decision: Decision, tier: Sequence[Decision], seconds: float, requ
 
 
 def _tied(decision: Decision, request: PlanningRequest) -> tuple[Pod, ...]:
-    """Return the members whose pins alone cause the rejection.
+    """Return the members whose pins alone cause the rejection, and that can be recreated at no cost.
 
     Empty if the rejection is not proven, or if it would also hold without the pins.
     """
@@ -136,7 +146,7 @@ def _tied(decision: Decision, request: PlanningRequest) -> tuple[Pod, ...]:
 
 
 def asked_alone(gang: Gang, request: PlanningRequest) -> Decision | None:
-    """Return the decision for a gang that is planned alone. None if planning it fails."""
+    """Plan the gang alone and return the decision; None if planning it raises an error, which is logged."""
     try:
         (decision,) = (each for tier in _planned([gang], request) for each in tier)
     except Exception:
@@ -146,6 +156,6 @@ def asked_alone(gang: Gang, request: PlanningRequest) -> Decision | None:
 
 
 def _plans(gang: Gang, request: PlanningRequest, outcome: Outcome | None = None) -> bool:
-    """Return whether planning the gang alone does not fail, and has this outcome; any outcome if None."""
+    """Return whether planning the gang alone raises no error and has this outcome. `outcome` None: any outcome."""
     decision = asked_alone(gang, request)
     return decision is not None and outcome in (None, decision.outcome)

@@ -1,8 +1,8 @@
-"""Steps of a reconcile that its other decisions make unsound. They wait for the next reconcile.
+"""Postpones releases and evictions that a plan accepted in the same reconcile makes unsafe.
 
 `next_step` derives the step of every gang from the snapshot at the start of the reconcile. That snapshot does not show
-the reconcile's own decisions: accepted plans may take capacity that unreleased gangs of lower priority reserve
-(contract, section 4). A release or an eviction cannot be undone, so each one is checked again beside these decisions.
+the plans that the reconcile accepts. They may take capacity that unreleased gangs of lower priority reserve (contract,
+section 4). A release or an eviction cannot be undone, so each one is checked again beside these plans.
 The next reconcile sees the reservations that this one has written, and invalidates the displaced plans
 (`controller.release.next_step`).
 """
@@ -41,7 +41,7 @@ class _Plan:
 
 
 class _Beside:
-    """A snapshot combined with plans that it does not show."""
+    """A snapshot combined with plans whose nominations it does not show yet."""
 
     def __init__(self, plans: Sequence[_Plan], snapshot: Snapshot) -> None:
         self._tenants = [tenant for plan in plans for tenant in plan.tenants]
@@ -51,12 +51,15 @@ class _Beside:
         self.victims = {victim for plan in plans for victim in plan.victims}
 
     def may_meet(self, planned: Iterable[tuple[Pod, str]]) -> bool:
-        """Return whether the plans can matter to these pods: a shared node, or rules that reach beyond a node."""
+        """Return whether the plans can affect these planned pods.
+
+        True if they share a node, or if a pod on either side has inter-pod affinity or topology spread constraints.
+        """
         return any(self._reaches_far or node in self._nodes or _reaches_far(pod) for pod, node in planned)
 
     @cached_property
     def snapshot(self) -> Snapshot:
-        """The snapshot with the plans' reservations in place of any older ones of the same pods."""
+        """The snapshot with the reservations of the plans. They replace older reservations of the same pods."""
         arriving: defaultdict[str, list[Tenant]] = defaultdict(list)
         for tenant in self._tenants:
             arriving[tenant.node].append(tenant)
@@ -68,9 +71,10 @@ class _Beside:
 
 
 def postpone_displaced(gang_states: Sequence[ReconcileState], snapshot: Snapshot) -> Sequence[ReconcileState]:
-    """Postpone each release and eviction of a gang whose capacity or members a plan of this reconcile takes.
+    """Postpone each release and eviction of a gang whose capacity or members another plan takes.
 
-    Plans of equal or higher priority count, if the reconcile has accepted them or has yet to nominate them.
+    The other plan has equal or higher priority, and its nominations are not in the snapshot yet. Return the states,
+    with the step `Postponed` for the affected gangs.
     """
     due = [(each, each.step) for each in gang_states if isinstance(each.step, Evict | Release) and not each.failed]
     plans = sorted((plan for plan in map(_plan, gang_states) if plan), key=lambda plan: -plan.priority) if due else []
@@ -85,10 +89,10 @@ def postpone_displaced(gang_states: Sequence[ReconcileState], snapshot: Snapshot
 
 
 class Handover:
-    """The waiting gangs that a new leader found, until each has been planned once.
+    """Postpones releases of a new leader until the waiting gangs that it found have been planned once.
 
-    Without it, the first reconciles of a leader release gangs whose capacity a waiting gang of higher priority would
-    take. The reason is that a release that is due needs one reconcile, and a plan needs several.
+    A release that is due takes one reconcile, and a plan takes several. So without this, a new leader would release
+    gangs whose capacity a waiting gang of higher priority would get.
     """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -100,11 +104,12 @@ class Handover:
     def postpone(
         self, gang_states: Sequence[ReconcileState], unanswered: Collection[GangKey]
     ) -> Sequence[ReconcileState]:
-        """Postpone each release while a gang of higher priority waits for its first answer from this leader.
+        """Postpone each release while a gang of higher priority waits for its first planning result of this leader.
 
-        A gang of which a member has been released is not postponed: it must not run in part.
+        The release of a gang of which a member is released already is not postponed, because a gang must not run in
+        part. Return the states, with the step `Postponed` for the affected gangs.
 
-        :param unanswered: the gangs that the planner is planning, or has yet to plan.
+        :param unanswered: the gangs without a planning result.
         """
         if self._waiting is None:
             self._waiting, self._until = frozenset(unanswered), self._clock.monotonic() + HANDOVER_SECONDS
@@ -128,7 +133,7 @@ def _is_unreleased(gang: Gang) -> bool:
 
 
 def _plan(gang_state: ReconcileState) -> _Plan | None:
-    """Return the gang's plan if the snapshot does not show its nominations, else None."""
+    """Return the gang's plan if the snapshot does not show all its nominations yet; None otherwise."""
     record, step = gang_state.record, gang_state.step
     accepted = isinstance(step, NeedPlan) and not gang_state.deferred
     if record is None or gang_state.failed or not (accepted or isinstance(step, Nominate)):
@@ -142,7 +147,7 @@ def _plan(gang_state: ReconcileState) -> _Plan | None:
 
 
 def _planned(gang: Gang, record: PlanRecord) -> list[tuple[Pod, str]]:
-    """Return the members that are not bound and have a place in the plan, each with its node."""
+    """Return the unbound members that the plan contains, each with its planned node."""
     nodes = ((member.pod, record.node_of(member.pod.metadata.uid)) for member in gang.members if not member.pod.bound)
     return [(pod, node) for pod, node in nodes if node is not None]
 

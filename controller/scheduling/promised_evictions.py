@@ -1,4 +1,4 @@
-"""The victims of the plans in force in one reconcile, and whether their eviction is still allowed."""
+"""Counts the victims of all plans in force as leaving. Invalidates plans whose evictions are no longer allowed."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,11 +12,11 @@ from planning.framing.disruption_budgets import overdrawn
 from planning.framing.running_gangs import cut_short, running_gangs
 
 EVICTED = "members of it are evicted for another gang"
-"""The reason for which a plan is invalidated that uses members which are evicted for another gang."""
+"""Why a plan is invalidated: its gang relies on members that another gang's plan evicts."""
 
 
 def beside_promises(cluster_view: ClusterView, gang_states: Sequence[ReconcileState]) -> ClusterView:
-    """Return the cluster view for new plans, in which the victims of plans in force are leaving."""
+    """Return the cluster view with the victims of all plans in force as leaving, so that new plans count them so."""
     promised = [
         (victim.uid, victim.node)
         for gang_state in gang_states
@@ -52,7 +52,12 @@ def drop_unlawful(
 
 
 def _loses_its_own(gang_state: ReconcileState, cluster_view: ClusterView) -> bool:
-    """Return whether a plan in progress uses members that another plan evicts, and the rest is below the minimum."""
+    """Return whether other plans evict so many members of the gang that fewer than its minimum remain.
+
+    False for a gang without a plan in progress.
+
+    :param cluster_view: the view in which the victims of all plans in force are leaving.
+    """
     if gang_state.record is None or not isinstance(gang_state.step, Nominate | Evict | AwaitVictims | Release):
         return False
     left = staying(gang_state.gang, cluster_view.snapshot)

@@ -29,29 +29,33 @@ FAST_LANE_SECONDS = 3.0
 PROVEN_RETRIES = Backoff(first=0.1, longest=2.0)
 """The back-off, in seconds, of a gang with a proven rejection whose inputs keep changing."""
 HOLD_SECONDS = 2.0
-"""Seconds before a gang is replanned after its planning failed, or after its plan could not be carried out.
+"""The back-off, in seconds, of a gang whose planning failed or whose plan could not be carried out.
 
 A plan cannot be carried out if, for example, a disruption budget refuses an eviction.
 """
 UNPROVEN_RETRIES = Backoff(first=5.0, longest=60.0)
 """The back-off, in seconds, after an unproven rejection. The pause is at least four times as long as planning took."""
 FRESH_SECONDS = 60.0
-"""About how long a rejection holds while the cluster only fills up. Then the gang is replanned for new figures."""
+"""Seconds, about, for which a rejection holds while the only changes are further pods.
+
+Then the gang is replanned, so that the figures in its message become current.
+"""
 _REST = DutyCycle(rest=4, longest=UNPROVEN_RETRIES.longest)
+"""The least pause after an unproven rejection: four times the time for which other gangs waited for its planning."""
 MOST_MEMBERS = 20_000
 """The most members that are compared in one reconcile. It bounds the comparison to a tenth of a second."""
 _MOST_REJECTIONS = 8
-"""The most cached rejections, of gangs that need the same amounts, with which one gang is compared."""
+"""The most cached rejections of one demand class with which a gang is compared."""
 
 
 @dataclass(slots=True)
 class CachedRejection:
-    """A rejection with the inputs of its planning.
+    """A rejection, with what decides until when it holds. All times are in monotonic seconds.
 
-    `cure`: the events that can cure it. `basis`: None if a change that can cure it has been found, or if only time can.
-    `again`: the end of the back-off, in monotonic seconds. `fresh_until`: the time until which the rejection holds
-    beside further pods. `final`: more time would not have helped. `tied`: members that may be recreated to free the
-    gang from its tie to a domain.
+    `cure`: the events that can cure it. `basis`: the inputs with which the rejection holds; None once a change may have
+    cured it, or if only time can. `pause`: the length of the back-off; `again`: its end. `fresh_until`: until then,
+    further pods alone do not end the rejection. `final`: whether more planning time would not have helped.
+    `tied`: members whose old pin alone causes the rejection, and that can be recreated at no cost.
     """
 
     decision: Decision
@@ -64,7 +68,10 @@ class CachedRejection:
     tied: tuple[Pod, ...] = ()
 
     def holds(self, changes: ClusterChanges, at: float) -> bool:
-        """Return whether no change since the basis can cure the rejection."""
+        """Return whether the rejection still holds, because no change of the cluster since then can cure it.
+
+        :param at: the present time, in monotonic seconds.
+        """
         if self.basis is None:
             return False
         if changes.are_none(self.basis):
@@ -81,17 +88,17 @@ class CachedRejection:
         return changes.are_only_new_pods(basis, gang)
 
     def outdate(self) -> None:
-        """Cure the rejection without a pause, because the gang's request has changed."""
+        """End the rejection and its back-off, because the gang's request has changed. The gang is planned at once."""
         self.basis, self.again = None, float("-inf")
 
     def shared_with(self, gang: Gang, at: float) -> "CachedRejection":
-        """Return a copy of the rejection for another gang that asks for the same."""
+        """Return a copy of the rejection for another gang that asks for the same. `at`: now, in monotonic seconds."""
         decision = replace(self.decision, gang=gang, key=gang.key)
         return replace(self, decision=decision, fresh_until=at + _fresh_seconds(gang.key))
 
 
 def rejection_of(result: PlanningResult, before: CachedRejection | None, at: float) -> CachedRejection:
-    """Return the rejection of a gang for which a planning result has no plan.
+    """Return the cached rejection for a planning result that contains no plan.
 
     :param before: the gang's last rejection, after which the pause grows.
     :param at: the present time, in monotonic seconds.
@@ -110,7 +117,10 @@ def rejection_of(result: PlanningResult, before: CachedRejection | None, at: flo
 
 
 def _fresh_seconds(key: GangKey) -> float:
-    """Return for how many seconds a gang's rejection holds. The hash of its key spreads replanning over time."""
+    """Return for how many seconds a gang's rejection holds while the only changes are further pods.
+
+    The value depends on a hash of the key, so that gangs are not all replanned at once.
+    """
     return FRESH_SECONDS * (0.5 + crc32(str(key).encode()) % 1024 / 1024)
 
 
@@ -126,15 +136,16 @@ def _next_pause(result: PlanningResult, before: CachedRejection | None) -> float
 
 
 class SharedRejections:
-    """The rejections that hold in one reconcile, by demand class, for other gangs that ask for the same.
+    """Finds, for a gang, a rejection of another gang that asks for the same, so that it need not be planned itself.
 
-    Most waiting gangs are copies, such as a hundred jobs that one user has submitted. Planning them one by one takes
-    minutes, and each gang would keep an explanation of its own.
+    Most waiting gangs are copies, such as a hundred jobs that one user has submitted. Planning them one by one would
+    take minutes, and each gang would keep an explanation of its own.
     """
 
     def __init__(self, rejections: Iterable[tuple[MinimumDemand, CachedRejection]], snapshot: Snapshot) -> None:
-        """Index the rejections that may be shared.
+        """Index the rejections that other gangs may share.
 
+        :param rejections: the rejections that hold in this reconcile, each with the demand of its gang.
         :param snapshot: the snapshot of this reconcile.
         """
         self._labels_count = bool(snapshot.keeping_off)
@@ -149,9 +160,10 @@ class SharedRejections:
                 entries.append((gang, rejection))
 
     def of(self, gang: Gang, demand: MinimumDemand) -> CachedRejection | None:
-        """Return the rejection of a gang of the same namespace that asks for the same.
+        """Return the rejection of another gang of this gang's namespace that asks for the same.
 
-        None if there is none, if the demand is not known, or if the comparisons have used up `MOST_MEMBERS`.
+        None if there is none, if no lower bound of the demand is known, or if this reconcile has compared
+        `MOST_MEMBERS` members already.
         """
         for rejected, rejection in self._by_class.get((gang.key.namespace, demand.demand_class), ()):
             self._members_left -= len(gang.members)

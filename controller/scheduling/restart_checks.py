@@ -1,7 +1,7 @@
-"""Checks whether gangs that have lost a member can be recreated as a whole. They run one by one in the background.
+"""Checks whether a gang that has lost a member would fit if all its members were recreated together.
 
-No other work waits for these checks. The round-robin share of the namespaces decides which gang is checked next, so a
-namespace with many such gangs gets no more checks than others.
+The checks run one by one in the background, and no other work waits for them. The round-robin share of the namespaces
+decides which gang is checked next, so a namespace with many such gangs gets no more checks than others.
 """
 
 from collections import deque
@@ -31,7 +31,7 @@ FRESH_SECONDS = 2.0
 PAUSE_SECONDS = 10.0
 """Seconds between two checks of one gang."""
 _REST = DutyCycle(rest=2)
-"""The pause between two checks of any gangs, as a multiple of the time of the first check."""
+"""The pause between two checks of any gangs: twice the time of the first check."""
 
 Planned = Mapping[str, Collection[str]]
 """By node: the UIDs of the pods that plans place there."""
@@ -40,10 +40,10 @@ NOTHING_PLANNED: Planned = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of one check.
+    """The result of one check of `gang`.
 
-    `why`: the reason against a restart. It is "" if the gang can be recreated as a whole. It is also "" if the check
-    could not prove that the gang has no place as it is. `at`: the end of the check, in monotonic seconds.
+    `why`: the reason against a restart; "" if the gang can be restarted. It is also "" if the check could not prove
+    that the lost member fits nowhere beside the others. `at`: the end of the check, in monotonic seconds.
     """
 
     gang: Gang
@@ -52,22 +52,27 @@ class Verdict:
     version: str = ""
     """The version of the snapshot that was checked."""
     place: tuple[NodeState, ...] = ()
-    """The nodes on which all members together fit, in their state at the check. Empty if there are none."""
+    """The nodes on which all recreated members fit together, in their state at the check. Empty if there are none."""
 
     @property
     def placed(self) -> bool:
-        """Whether the gang can be recreated, has no place as it is, and fits as a whole without preemption."""
+        """Whether a restart helps: the lost member fits nowhere, but all members fit together without preemption."""
         return bool(self.place)
 
     def stands(self, at: float) -> bool:
-        """Return whether the gang need not be checked again yet."""
+        """Return whether the verdict is recent enough, so that the gang need not be checked again yet.
+
+        :param at: the present time, in monotonic seconds.
+        """
         return at - self.at <= (FRESH_SECONDS if self.placed else PAUSE_SECONDS)
 
     def untouched(self, snapshot: Snapshot, planned: Planned) -> bool:
-        """Return whether the nodes of the place are as free as at the check.
+        """Return whether the nodes in `place` are still as free as at the check.
 
-        No pod was added, no capacity was reserved, no plan places a further pod there, and readiness, cordon and taints
-        leave the nodes as open as before.
+        Since then no pod was added there, no capacity was reserved, and no plan places a further pod there. Readiness,
+        cordon and taints of the nodes are as before.
+
+        :param planned: the UIDs of the pods that plans place on each node.
         """
         names = {then.name for then in self.place}
         now = {state.name: state for state in snapshot.nodes if state.name in names}
@@ -79,7 +84,7 @@ class Verdict:
         )
 
     def fresh(self, gang: Gang, at: float) -> bool:
-        """Return whether the gang may be restarted: the verdict is positive, recent, and about this very gang."""
+        """Return whether the gang may be restarted: the verdict is positive, recent, and the gang has not changed."""
         return self.placed and self.stands(at) and (self.gang is gang or self.gang == gang)
 
 
@@ -109,9 +114,10 @@ class RestartChecks:
     def verdicts(
         self, gangs: Iterable[Gang], cluster_view: ClusterView, planned: Planned = NOTHING_PLANNED
     ) -> Mapping[GangKey, Verdict]:
-        """Return the verdicts that hold now. Start the check of one gang that has none, if the executor is idle.
+        """Return the verdicts that are valid now, by gang. If the executor is idle, check one gang that has none.
 
-        :param planned: pods that plans place on nodes, which the cluster view may not show yet.
+        :param gangs: the gangs that have lost a member and wait to be restarted.
+        :param planned: by node, the UIDs of pods that plans place there, which the cluster view may not show yet.
         """
         while self._inbox:
             key, verdict, taken = self._inbox.popleft()
@@ -148,7 +154,7 @@ class RestartChecks:
         self._wake()
 
     def _has_none(self, gang: Gang, cluster_view: ClusterView) -> bool:
-        """Return whether it is proven on this cluster view that the gang has no place as it is."""
+        """Return whether planning proves that the gang's missing members fit nowhere beside its running members."""
         decision = self._planned(gang, cluster_view)
         return (
             decision is not None

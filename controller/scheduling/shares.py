@@ -14,7 +14,7 @@ MOST_AWAY = 1_000
 
 
 class Shares:
-    """The service that each namespace has received so far."""
+    """The service that each namespace has received so far: the total cost of its gangs that were served."""
 
     def __init__(self) -> None:
         self._had: dict[str, tuple[float, int]] = {}
@@ -23,7 +23,9 @@ class Shares:
         self._least = 0.0
 
     def next_ones(self, keys: Iterable[GangKey], cost: Callable[[GangKey], float], most: float) -> list[GangKey]:
-        """Return gangs one by one, each of the namespace with the least service, until their total cost reaches `most`.
+        """Return the gangs to serve next: one after the other, each from the namespace with the least service so far.
+
+        The list ends when the total cost of its gangs reaches `most`.
 
         The last gang may exceed `most`. The gangs of one namespace keep the given order. Of namespaces with equal
         service, the one that was served longest ago comes first.
@@ -44,12 +46,11 @@ class Shares:
         return found
 
     def _arrived(self, waiting: Collection[str]) -> dict[str, tuple[float, int]]:
-        """Return the service by namespace, including new namespaces.
+        """Return the service of each namespace now that these namespaces have waiting gangs.
 
-        It covers the waiting namespaces, and absent namespaces with more service than the least of the waiting ones.
-        An absent namespace resumes with that service when it returns.
-        A new namespace starts with the least service of the waiting ones, and after them in the tie-break. So no
-        namespace saves up service, and none stays behind for ever, even if new namespaces keep arriving.
+        A new namespace starts with the least service of the waiting ones, and after them in the tie-break. So a
+        namespace cannot gain an advantage by waiting idle, and new namespaces cannot delay an old one for ever.
+        A namespace without waiting gangs is remembered only while it has more service than that least one.
         """
         self._least = min((self._had[each][0] for each in waiting if each in self._had), default=self._least)
         self._turns += 1

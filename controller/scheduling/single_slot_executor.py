@@ -1,6 +1,6 @@
-"""Executors for background work beside the reconciles. Each has one slot: it runs one piece of work at a time.
+"""Executors that run planning and other work in background threads. Each runs one piece of work at a time.
 
-An executor has no queue. Its caller submits only to an idle executor, so all waiting stays in the caller's queues.
+An executor has no queue. A caller submits work only to an idle executor, so all work waits in the caller's queues.
 There, priorities and round-robin shares decide which work is next.
 """
 
@@ -44,7 +44,7 @@ class Lanes:
 
 
 class ThreadExecutor:
-    """An executor with a daemon thread, which does not keep the process alive."""
+    """A `SingleSlotExecutor` with a daemon thread, which does not keep the process alive."""
 
     def __init__(self, name: str) -> None:
         self._works: SimpleQueue[Work | None] = SimpleQueue()

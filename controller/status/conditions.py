@@ -1,4 +1,4 @@
-"""The PodScheduled conditions of members while they wait. Users look at these conditions first."""
+"""Computes the PodScheduled conditions of members that wait. Users look at these conditions first."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -23,12 +23,12 @@ UNSCHEDULABLE = "Unschedulable"
 
 
 def condition(reason: str, message: str) -> Condition:
-    """Return a PodScheduled condition with status False."""
+    """Return a PodScheduled condition with status False, with the message on one line."""
     return {"type": POD_SCHEDULED, "status": "False", "reason": reason, "message": one_line(message)}
 
 
 def differs(pod: Pod, wanted: Condition) -> bool:
-    """Return whether the pod's present condition of this type differs, or is missing."""
+    """Return whether the pod lacks a condition of the wanted type, or has it with other values."""
     for each in pod.status.conditions:
         if each.type == wanted["type"]:
             now = {"type": each.type, "status": each.status, "reason": each.reason, "message": each.message}
@@ -37,10 +37,11 @@ def differs(pod: Pod, wanted: Condition) -> bool:
 
 
 def member_conditions(gang: Gang, decision: Decision, cluster_view: ClusterView) -> PodConditions:
-    """Return the PodScheduled condition of each member that is still gated, after this decision.
+    """Return the wanted PodScheduled condition of each member that is not bound, after this decision.
 
-    The reason stays SchedulingGated: autoscalers add nodes for pods whose reason is Unschedulable, and a gated pod does
-    not fit the nodes that they would choose. Only a dialect whose own document prints another condition gets that one.
+    The reason stays SchedulingGated, because autoscalers add nodes for pods whose reason is Unschedulable, and a gated
+    pod does not fit the nodes that they would choose. Some dialects document an Unschedulable condition of their own:
+    only their members get that one (`gangs.dialects.table.WORDS`).
     """
     pods = [member.pod for member in gang.members if not member.pod.bound]
     words = WORDS.get(gang.messages)
@@ -48,15 +49,17 @@ def member_conditions(gang: Gang, decision: Decision, cluster_view: ClusterView)
         messages = words(_no_room(gang, decision, cluster_view, pods))
         if messages is not None:
             return [(pod, condition(UNSCHEDULABLE, text)) for pod, text in zip(pods, messages, strict=True)]
-    said = condition(GATED, f"gang {gang.key}: {decision.message}")
-    return [(pod, said) for pod in pods]
+    wanted = condition(GATED, f"gang {gang.key}: {decision.message}")
+    return [(pod, wanted) for pod in pods]
 
 
 def _no_room(gang: Gang, decision: Decision, cluster_view: ClusterView, pods: list[Pod]) -> NoRoom:
-    """Return the facts for a message about missing capacity.
+    """Return the facts for a dialect's message about missing capacity.
 
-    The message counts capacity without evictions. So if the decision evicts, the gang is planned again without
+    The message counts capacity without evictions. So if the decision evicts, the gang is planned here again, without
     preemption.
+
+    :param pods: the members that are not bound.
     """
     refusal = decision
     if decision.evictions:

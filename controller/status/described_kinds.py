@@ -1,4 +1,4 @@
-"""Reports on WorkloadKinds whether workloads of their kind that ask for a gang get one, and if not, why."""
+"""Reports in the status of each WorkloadKind whether Phalanx reads the workloads of its kind; if not, why."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +16,9 @@ from kube.keys import API_VERSION, GROUP
 from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 
 _Troubles = Mapping[tuple[str, str], Trouble | None]
-"""Why objects are missing, by group and kind; None: no object is missing. A kind without an entry is not read yet."""
+"""By API group and kind: why objects of this kind cannot be read; None if all can. A kind without an entry has not been
+listed yet.
+"""
 
 
 class DescribedKinds:
@@ -30,7 +32,7 @@ class DescribedKinds:
         """Whether a status could not be written."""
 
     def show(self, cluster_view: ClusterView) -> None:
-        """Bring the statuses of all WorkloadKinds up to date; there are few."""
+        """Update the statuses of all WorkloadKinds. There are few, so their number is not limited."""
         sources, left = cluster_view.sources, 0
         troubles = self._cache.troubles()
         for manifest in sources.of_kind(GROUP, KIND):
@@ -41,7 +43,7 @@ class DescribedKinds:
 
     def _write(self, manifest: Manifest, wanted: Mapping[str, Any]) -> bool:
         path = f"/apis/{API_VERSION}/{PLURAL}/{manifest['metadata']['name']}/status"
-        before = _said(manifest)
+        before = _present_condition(manifest)
         same = before.get("status") == wanted["status"]
         since = before["lastTransitionTime"] if same and "lastTransitionTime" in before else rfc3339(self._clock.wall())
         patch = {"status": {"conditions": [{**wanted, "lastTransitionTime": since}]}}
@@ -49,7 +51,7 @@ class DescribedKinds:
 
 
 def condition(manifest: Manifest, sources: Sources, troubles: _Troubles) -> dict[str, Any] | None:
-    """Return the wanted condition of a WorkloadKind; None before the state of its objects is known."""
+    """Return the wanted condition Ready of a WorkloadKind; None until its workloads have been listed once."""
     findings = Findings()
     check(manifest, sources, findings)
     generation = {"observedGeneration": manifest["metadata"].get("generation", 0)}
@@ -97,13 +99,13 @@ def _text(faults: Sequence[Fault]) -> str:
     return "; ".join(f"{each.field}: {each.problem}; {each.remedy}" for each in faults)
 
 
-def _said(manifest: Manifest) -> Mapping[str, Any]:
-    """Return the present condition of the WorkloadKind; empty if there is none."""
+def _present_condition(manifest: Manifest) -> Mapping[str, Any]:
+    """Return the condition Ready in the WorkloadKind's status; empty if there is none."""
     written = (manifest.get("status") or {}).get("conditions") or ()
     return next((each for each in written if isinstance(each, Mapping) and each.get("type") == READY), {})
 
 
 def _shown(manifest: Manifest, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the present values of the wanted fields."""
-    said = _said(manifest)
-    return {key: said.get(key) for key in wanted}
+    """Return the wanted fields of the condition with their present values; None for a missing one."""
+    present = _present_condition(manifest)
+    return {key: present.get(key) for key in wanted}

@@ -1,4 +1,4 @@
-"""The gangs whose members a plan evicts, and the objects that show the reason to their users."""
+"""The gangs whose members a plan evicts, and the objects on which events report that to the gangs' users."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,7 +13,7 @@ from planning.framing.running_gangs import running_gangs
 def evicted_gangs(
     victims: Iterable[PlannedVictim], cluster_view: ClusterView
 ) -> list[tuple[Gang, list[PlannedVictim]]]:
-    """Return the gangs of these victims, each with its own victims. Victims of no gang are left out."""
+    """Return the running gangs to which these victims belong, each with its victims. Pods of no gang are left out."""
     gang_of = running_gangs(cluster_view.reading)
     found: dict[GangKey, list[PlannedVictim]] = {}
     for victim in victims:
@@ -24,7 +24,10 @@ def evicted_gangs(
 
 
 def objects_of(gang: Gang, cluster_view: ClusterView) -> Sequence[ObjectRef]:
-    """Return the gang's Gang object and the workload or group that asked for it, as far as they exist."""
+    """Return the objects that get an event on the gang: its Gang object, and the workload or group that asked for it.
+
+    Objects that do not exist are left out.
+    """
     source = [gang.source] if gang.source.uid and gang.source.kind != "Pod" else []
     if not is_mirrored(gang):
         return source

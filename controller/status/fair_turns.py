@@ -1,4 +1,4 @@
-"""How much time of a reconcile goes to writes that are not urgent, and the order of namespaces for them."""
+"""Limits the writes of a reconcile that are not urgent, such as status updates, and orders them by namespace."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
@@ -10,26 +10,34 @@ T = TypeVar("T")
 
 
 class Turn(NamedTuple):
-    """How many seconds a reconcile may spend on writes that are not urgent, and for how many gangs at a time."""
+    """The limits of one reconcile for writes that are not urgent.
+
+    `seconds`: no further batch of writes begins after this time. `batch`: how many gangs are written at a time.
+    """
 
     seconds: float
     batch: int
 
 
 LEISURELY = Turn(0.2, 16)
-"""For a reconcile that no gang waits for. It is short, because gangs with new plans wait for the next reconcile."""
+"""The limits while no gang's plan is being carried out. The time is short, because new plans wait for the next
+reconcile.
+"""
 HURRIED = Turn(0.04, 4)
-"""For a reconcile that some gang waits for: reports about other gangs must not delay it or load the API server."""
+"""The limits while some gang's plan is being carried out: reports on other gangs must not delay that gang."""
 
 
 def turn_of(gang_states: Iterable[ReconcileState]) -> Turn:
-    """Return the limits of this reconcile for writes that are not urgent."""
+    """Return the limits of this reconcile for writes that are not urgent: `HURRIED` if some gang waits for the next."""
     hurried = any(gang_state.on_its_way or gang_state.deferred for gang_state in gang_states)
     return HURRIED if hurried else LEISURELY
 
 
 def in_turns(some: Iterable[T], namespace: Callable[[T], str]) -> Iterator[T]:
-    """Yield the items in turns of their namespaces, so that a namespace with many items does not delay others."""
+    """Yield one item of each namespace, then a second one of each, and so on.
+
+    So a namespace with many items does not delay other namespaces.
+    """
     by_namespace: dict[str, list[T]] = {}
     for each in some:
         by_namespace.setdefault(namespace(each), []).append(each)

@@ -1,6 +1,6 @@
-"""Gangs whose requests contradict themselves. They cannot be read, so they are not planned, and the reason is reported.
+"""Reports gangs whose requests contradict themselves. No `Gang` can be read from such a request, so it is not planned.
 
-The webhook refuses most of them. The others were created before the object that they contradict, or without the
+The webhook refuses most such requests. The others were created before the object that they contradict, or without the
 webhook.
 """
 
@@ -35,12 +35,12 @@ class Unreadable:
 
     @property
     def message(self) -> str:
-        """The faults in one line."""
+        """All faults of the gang, as one line for a person."""
         return said_of(self.faults)
 
 
 class InvalidGangReporter:
-    """Reports the faults in conditions of the pods, the status of the Gang object, and events."""
+    """Reports the faults of unreadable gangs: in pod conditions, in statuses of Gang objects, and in events."""
 
     def __init__(self, writer: Writer, recorder: Recorder, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._writer = writer
@@ -49,10 +49,10 @@ class InvalidGangReporter:
         self._reading: Reading | None = None
         self._unreadable: list[Unreadable] = []
         self.unfinished = False
-        """Whether a request was sent whose result the next reconcile has to check."""
+        """Whether a write was sent in the last call, so that the next reconcile has to check its result."""
 
     def tell(self, cluster_view: ClusterView) -> list[GangKey]:
-        """Update conditions and statuses of unreadable gangs. Return the keys of these gangs."""
+        """Write the conditions and statuses of unreadable gangs if they changed. Return the keys of all these gangs."""
         same = cluster_view.reading is self._reading
         if not same:
             self._reading, self._unreadable = cluster_view.reading, list(unreadable(cluster_view))
@@ -64,17 +64,17 @@ class InvalidGangReporter:
         return keys
 
     def _tell(self, each: Unreadable, objects: GangObjects) -> bool:
-        """Update the conditions and statuses of one gang. Return whether a request was sent."""
+        """Write the conditions and statuses of one gang, and clear its nominations. Return whether a write was sent."""
         wanted = condition(UNSCHEDULABLE, f"gang {each.key}: {each.message}")
         gated = [pod for pod in each.pods if pod.gated_by(GATE)]
         held = [pod for pod in gated if pod.status.nominated_node_name]
         written = self._writer.all(partial(self._writer.clear, pod) for pod in held)
-        told_anew = [pod for pod in gated if pod not in held and differs(pod, wanted)]
-        written += self._writer.all(partial(self._writer.condition, pod, wanted) for pod in told_anew)
+        outdated = [pod for pod in gated if pod not in held and differs(pod, wanted)]
+        written += self._writer.all(partial(self._writer.condition, pod, wanted) for pod in outdated)
         return any([bool(written), *(self._write(each, manifest) for manifest in _objects_of(each.key, objects))])
 
     def _write(self, each: Unreadable, manifest: Manifest) -> bool:
-        """Update the status of a Gang object. Return whether a request was sent."""
+        """Write the status Invalid to a Gang object if it differs. Return whether a write was sent."""
         meta, before = manifest["metadata"], manifest.get("status")
         wanted = invalid_status(
             each.faults, now=rfc3339(self._clock.wall()), previous=before, generation=meta.get("generation")
@@ -88,7 +88,10 @@ class InvalidGangReporter:
 
 
 def unreadable(cluster_view: ClusterView) -> Iterator[Unreadable]:
-    """Yield the gangs that pods or Gang objects name and that could not be read, each with its own faults."""
+    """Yield the gangs that pods or users' Gang objects define and that could not be read, each with its faults.
+
+    An unreadable gang without a fault of its own is left out.
+    """
     kept = cluster_view.kept
     by_object: defaultdict[tuple[bool, str, str], list[Fault]] = defaultdict(list)
     for fault in dict.fromkeys(each for name in kept.faulty() for each in kept.faults_of(name)):
@@ -103,7 +106,7 @@ def unreadable(cluster_view: ClusterView) -> Iterator[Unreadable]:
 
 
 def _own_objects(cluster_view: ClusterView) -> set[GangKey]:
-    """Return the gangs of users' own Gang objects that could not be read."""
+    """Return the gangs whose Gang object a user has created and that could not be read. Mirrors are left out."""
     objects = GangObjects(cluster_view.sources.catalog)
     found = set()
     for key in cluster_view.kept.faulty():

@@ -1,4 +1,4 @@
-"""Mirrors: Gang objects for gangs of other dialects, so that one kind of object shows every gang.
+"""Defines mirrors: Gang objects that the controller creates for gangs of other dialects, to show every gang alike.
 
 Pure: existing and wanted manifests. The annotation `phalanx.dev/mirrors` names the gang that an object mirrors. A mark
 in its status says that Phalanx created it (`gangs.mirrors`). The owner of a mirror is the object that asked for the
@@ -22,7 +22,7 @@ from kube.objects import NodeAffinity
 GANG_KIND = "Gang"
 
 NamespacedName = tuple[str, str]
-"""(namespace, name) of a Gang object."""
+"""The namespace and the name of a Gang object, which may not exist yet."""
 
 _NAME_LENGTH = 253
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9.-]+")
@@ -45,22 +45,25 @@ def namespaced_name_of(manifest: Manifest) -> NamespacedName:
 
 
 class Unmarked(NamedTuple):
-    """A mirror that this process created. It gets its mark with its first status, and the gang may change before."""
+    """A mirror that this process created, and whose status may not yet carry the mark that says so.
+
+    The mark is written with the first status. Until then the mirror is known by its `uid`.
+    """
 
     place: NamespacedName
     uid: str
 
 
 class GangObjects:
-    """The Gang objects by place and by the gang that they mirror, including creations and deletions of this reconcile.
+    """The Gang objects of the cluster, by name and by mirrored gang, with the changes that this reconcile has made.
 
-    A look-up does not depend on the number of objects. Not safe for use from several threads at once.
+    A look-up takes constant time. Use an object from one thread at a time.
     """
 
     def __init__(self, catalog: Catalog, unmarked: Mapping[GangKey, Unmarked] = MappingProxyType({})) -> None:
-        """Read the objects of a cluster.
+        """Start with the Gang objects of the catalog.
 
-        :param unmarked: mirrors that this process has created and that may have no mark yet.
+        :param unmarked: by gang: mirrors that this process has created and that may have no mark yet.
         """
         self._catalog = catalog
         self._unmarked = unmarked
@@ -69,13 +72,13 @@ class GangObjects:
         self._deleted: set[NamespacedName] = set()
 
     def at(self, place: NamespacedName) -> Manifest | None:
-        """Return the Gang object at this place; None if there is none."""
+        """Return the Gang object with this namespace and name; None if there is none."""
         if place in self._deleted:
             return None
         return self._made.get(place) or self._catalog.get((GROUP, GANG_KIND, *place))
 
     def mirroring(self, key: GangKey) -> list[NamespacedName]:
-        """Return the places of all mirrors of a gang, sorted. There should be one."""
+        """Return the namespaces and names of all mirrors of a gang, sorted. More than one is an error to repair."""
         found = {namespaced_name_of(each) for each in self._catalog.sought(GROUP, GANG_KIND, _mirrored_in, key)}
         found |= self._made_for.get(key, set())
         if (made := self._unmarked.get(key)) is not None and self._is(made):
@@ -100,18 +103,22 @@ class GangObjects:
 
 
 def _mirrored_in(manifest: Manifest) -> tuple[GangKey, ...]:
-    """Return the gang that a marked Gang object mirrors. Empty for an object that only has the annotation."""
+    """Return the gang that a mirror shows. Empty for a Gang object without the mark of Phalanx in its status.
+
+    Any user can write the annotation `phalanx.dev/mirrors`, so the annotation alone does not count.
+    """
     key = claimed_key(manifest) if is_marked(manifest) else None
     return () if key is None else (key,)
 
 
 def mirror_name(gang: Gang, existing: GangObjects) -> NamespacedName:
-    """Return the place of the gang's mirror: its present place, or else the namespace and name of its source.
+    """Return the namespace and name of the gang's mirror.
 
-    A mirror is in the namespace of the object that asked for the gang, the first of several. It keeps its name. A new
-    mirror is called `<kind>-<name>` if the source's name is taken. The mirror of a gang that only its pods declare gets
-    the gang's name, changed to a valid object name. Callers that create several mirrors add each to `existing` before
-    they place the next one.
+    An existing mirror keeps its name. A new mirror gets the name of the object that asked for the gang, in that
+    object's namespace; if the name is taken, it is called `<kind>-<name>`. The mirror of a gang that only its pods
+    declare gets the gang's name, changed to a valid object name.
+
+    Callers that create several mirrors add each to `existing` before they name the next one.
     """
     namespace = gang.source.namespace
     own = [name for within, name in existing.mirroring(gang.key) if within == namespace]
@@ -123,11 +130,13 @@ def mirror_name(gang: Gang, existing: GangObjects) -> NamespacedName:
 
 
 def _is_free(there: Manifest | None, gang: Gang, place: NamespacedName) -> bool:
-    """Return whether the gang's mirror may be created at this place: it is free, or has an unmarked mirror of the gang.
+    """Return whether the gang's mirror may have this namespace and name.
 
-    Such a mirror is exactly as wanted, or has no status, the wanted labels, and the wanted owner or none. A controller
-    created it and died, or got no answer, before it could mark it. The gang's request may have changed since, and the
-    object that asks for it may have been unknown.
+    True if no Gang object has them, or if the object there is a mirror of this gang that lacks the mark of Phalanx.
+    A controller creates such an object if it dies, or gets no answer, before it writes the mark. It is recognised by
+    the annotation, and by a content as wanted, or by the wanted labels and owner (or no owner) without a status.
+
+    :param there: the present Gang object with this name; None if there is none.
     """
     if there is None or claimed_key(there) != gang.key:
         return there is None
@@ -138,7 +147,10 @@ def _is_free(there: Manifest | None, gang: Gang, place: NamespacedName) -> bool:
 
 
 def mirror_of(gang: Gang, place: NamespacedName) -> dict[str, Any]:
-    """Return the wanted mirror of `gang`, without a status. `place`: the result of `mirror_name`."""
+    """Return the wanted Gang object that mirrors `gang`, without a status.
+
+    :param place: its namespace and name, from `mirror_name`.
+    """
     namespace, name = place
     metadata: dict[str, Any] = {
         "name": name,
@@ -168,11 +180,13 @@ def _metadata_differs(existing: Manifest, wanted: Manifest) -> bool:
 
 
 def stale_mirrors(existing: GangObjects, key: GangKey, gang: Gang | None, *, kept: bool = False) -> list[Manifest]:
-    """Return the mirrors to delete: their gang is gone, has another mirror, or now has a Gang object of a user.
+    """Return the obsolete mirrors of a gang, which are to be deleted.
 
-    :param gang: None if the gang does not exist any more.
-    :param kept: whether the gang exists but could not be read, because it contradicts itself. Its mirror stays and
-        reports that.
+    A mirror is obsolete if the gang is gone, has another mirror, or is now shown by a Gang object of a user.
+
+    :param gang: None if the gang does not exist any more, or cannot be read.
+    :param kept: whether the gang exists but cannot be read, because its request contradicts itself. Then its mirror
+        stays and reports that.
     """
     if kept and gang is None:
         return []
@@ -205,10 +219,10 @@ def _owner(source: ObjectRef) -> dict[str, Any]:
 
 
 def _spec(gang: Gang) -> dict[str, Any]:
-    """Return the spec of the mirror: the constraints and preferences of the request, without derived ones.
+    """Return the spec of the mirror: the constraints and preferences of the gang's request.
 
-    `near` and `node_wishes` are derived: they depend on where other pods run and how large the nodes are now. The plan
-    in the status shows their effect.
+    `near` and `node_wishes` are left out, because they are not written by the user: they are derived from where other
+    pods run and how large the nodes are. The plan in the status shows their effect.
     """
     spec = {
         "topology": gang.topology,
@@ -232,7 +246,10 @@ def _multiples(rules: Iterable[MultipleRule]) -> list[dict[str, Any]]:
 
 
 def _as_stored(affinity: NodeAffinity) -> Any:
-    """Return the affinity as the API server returns it, with lists. Otherwise each reconcile would write it again."""
+    """Return the affinity in the form in which the API server returns it: dicts and lists.
+
+    In any other form it would differ from the stored one, and each reconcile would write it again.
+    """
     return msgspec.json.decode(msgspec.json.encode(affinity))
 
 
@@ -252,5 +269,5 @@ def _pod_set(pod_set: PodSet) -> dict[str, Any]:
 
 
 def _present(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields without None and empty lists: the API server stores no null, and mirrors no empty list."""
+    """Return the fields without those that are None or an empty list, which mirrors do not contain."""
     return {key: value for key, value in fields.items() if value not in (None, [])}

@@ -23,7 +23,7 @@ from controller.release.next_step import (
     Postponed,
     Renominate,
 )
-from controller.release.records import PlannedVictim, heirs_patch
+from controller.release.records import PlannedVictim, successors_patch
 from controller.release.wholeness import Withdrawal, WithdrawalReason, still_withdrawn
 from controller.status.conditions import GATED, Condition, differs, member_conditions
 from controller.status.evicted_gangs import evicted_gangs, objects_of
@@ -50,9 +50,9 @@ _T = TypeVar("_T")
 
 
 class _Change(NamedTuple):
-    """A wanted status, and the merge patch that leads to it; empty if the object has that status already.
+    """The wanted status of a Gang object, and the merge patch that leads to it.
 
-    `noted`: what the object reports if there is nothing to patch.
+    `patch`: empty if the object has the wanted status already. `noted`: then, the messages that it reports; else None.
     """
 
     status: dict[str, Any]
@@ -66,7 +66,7 @@ _REASONS: Mapping[Phase, Reason] = {
     Phase.INVALID: events.GANG_INVALID,
     Phase.PLACED: events.GANG_PLACED,
 }
-"""Phases with an event at their beginning. Phases before a plan also have an event when their message changes."""
+"""The event at the beginning of a phase. In phases before a plan the event is repeated when the message changes."""
 
 EVENT_OF_CAUSE: Mapping[Cause, Reason] = {
     Cause.ROOM_LOST: events.ROOM_LOST,
@@ -102,7 +102,7 @@ _OUTCOMES: Mapping[Outcome, Phase] = {
 
 
 def phase_of(gang_state: ReconcileState) -> Phase:
-    """Return the phase of the gang after the step of this reconcile."""
+    """Return the phase of the gang, given the step that this reconcile has carried out."""
     step = gang_state.step.step if isinstance(gang_state.step, Postponed) else gang_state.step
     match step:
         case NeedPlan():
@@ -133,7 +133,7 @@ def _phase_of_answer(gang_state: ReconcileState) -> Phase:
 
 
 class Reporter:
-    """Writes statuses, conditions and events of gangs, for people and programs."""
+    """Writes the statuses of Gang objects, the conditions of their members, and events on both."""
 
     def __init__(
         self,
@@ -156,10 +156,10 @@ class Reporter:
         return ObjectRef(API_VERSION, GANG_KIND, gang_state.namespace, gang_state.name, uid)
 
     def report(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, Effects]:
-        """Update statuses and conditions at the end of a reconcile.
+        """Write the statuses of gangs and the conditions of members at the end of a reconcile. Return the effects.
 
-        All gangs with a plan being carried out are updated. Of the others, as many are updated as the time allows, in
-        turns of their namespaces. The rest is left for later reconciles.
+        Gangs whose plan is being carried out come first, and all of them are reported. The others are reported in turns
+        of their namespaces, as many as the time allows. The rest is left for the next reconcile.
         """
         telling = [gang_state for gang_state in gang_states if not gang_state.deferred]
         effects = self._report([gang_state for gang_state in telling if gang_state.on_its_way], cluster_view)
@@ -199,18 +199,18 @@ class Reporter:
         return effects
 
     def _failed(self, gang_state: ReconcileState) -> str:
-        """Return the message for a gang whose state could not be reported; "" for any other gang."""
+        """Return the error message of a gang that backs off because reporting its state failed; "" for any other."""
         return self._error_backoff.message(gang_state.gang.key, Activity.TELLING)
 
     def _tried(self, gang_state: ReconcileState, call: Callable[[], _T]) -> _T | None:
-        """Return the result of `call`; None after an internal error, which the gang reports. It is retried later."""
+        """Return the result of `call`; None if it raises. Then the gang shows an internal error and backs off."""
         return self._error_backoff.run(gang_state.gang.key, Activity.TELLING, call)
 
     def write_status(self, gang_state: ReconcileState) -> tuple[bool, Effects]:
-        """Write the Gang's status if it has changed. Return whether the object has the wanted status, and the effects.
+        """Write the status of the Gang object if it has changed. A new plan is recorded in this way.
 
-        False if the Gang that the pods name does not exist. This method also records a plan. If the Gang has changed
-        since it was read, the write fails, and the plan is not carried out.
+        Return whether the object now has the wanted status, and the effects of the write. False if the object does not
+        exist, or has changed since it was read; then a new plan must not be carried out.
         """
         change = self._change(gang_state)
         if change is None or not change.patch:
@@ -219,7 +219,7 @@ class Reporter:
         return written.done, Effects.of([written]).then(self._take(gang_state, change, written))
 
     def _change(self, gang_state: ReconcileState) -> _Change | None:
-        """Return the wanted status and the patch that leads to it; None if there is no Gang object."""
+        """Return the wanted status and the patch that leads to it; None if the Gang object does not exist."""
         if not gang_state.manifest["metadata"].get("uid"):
             return None
         status = self._status(gang_state)
@@ -230,24 +230,26 @@ class Reporter:
         return self._writer.merge(f"{gang_state.path}/status", {"status": change.patch}, gang_state.manifest)
 
     def _take(self, gang_state: ReconcileState, change: _Change, written: Written) -> Effects:
-        """Record the events of a written status. Return the effects of the write."""
+        """Record the events of a status write if it succeeded. Return its effects; none if it failed."""
         if not written.done:
             return Effects()
         effects = _with_status(gang_state, change.status, written)
         return effects.then(self._tell_change(gang_state.after(effects), gang_state.status, change.status))
 
     def planned(self, gang_state: ReconcileState, decision: Decision) -> None:
-        """Record an event for a new plan, of a gang or of the replacement of a lost member."""
+        """Record the event for a new plan: MemberReplaced if members run already, else GangPlanned."""
         repair = any(member.pod.bound for member in gang_state.gang.members)
         reason = events.MEMBER_REPLACED if repair else events.GANG_PLANNED
         self._tell(gang_state, reason, _decided(gang_state.gang, decision.message))
 
-    def taken_over(self, gang_state: ReconcileState, heirs: Mapping[str, ObjectMeta]) -> Effects:
-        """Record arrived pods in the plan. If the write succeeds, the effects contain the Gang object.
+    def taken_over(self, gang_state: ReconcileState, successors: Mapping[str, ObjectMeta]) -> Effects:
+        """Replace expected pods by arrived pods in the plan of the Gang's status.
 
-        :param heirs: metadata of the arrived pods, by the seats that they take.
+        The effects contain the changed Gang object. Without one, the write failed.
+
+        :param successors: the metadata of each arrived pod, by the identifier of the expected pod that it replaces.
         """
-        patch = heirs_patch(gang_state.status, heirs)
+        patch = successors_patch(gang_state.status, successors)
         written = self._writer.merge(f"{gang_state.path}/status", {"status": patch}, gang_state.manifest)
         effects = Effects.of([written])
         return (
@@ -260,9 +262,9 @@ class Reporter:
         self._tell(gang_state, events.GANG_NOMINATED, f"room is held for {pods(len(members))} on {nodes}")
 
     def invalidated(self, gang_state: ReconcileState, step: NeedPlan) -> None:
-        """Record that a plan was invalidated before its gang was released.
+        """Record, by metric and event, that a plan was invalidated before its gang was released.
 
-        A schedule timeout has an event of its own, which is recorded with the status.
+        A schedule timeout gets no event here, because its event is recorded with the status.
         """
         if step.cause is None:
             return
@@ -302,7 +304,7 @@ class Reporter:
                 self._recorder.record(ref, events.GANG_EVICTED, note, related=self.ref(gang_state))
 
     def set_free(self, gang_state: ReconcileState, pod: Pod) -> None:
-        """Record that a gated member was deleted, so that its controller recreates it without the old pin."""
+        """Record the event for a gated member that was deleted so that its controller recreates it without its pin."""
         note = (
             f"deleted to be made again: it was tied to siblings of gang {gang_state.gang.key} that are gone, "
             "and the gang fits nowhere with it"
@@ -310,7 +312,10 @@ class Reporter:
         self._recorder.record(_pod_ref(pod), events.MEMBER_SET_FREE, note, related=self.ref(gang_state))
 
     def taken_back(self, gang_state: ReconcileState, pod: Pod, seconds: float) -> None:
-        """Record that a released member lost its capacity, because its scheduler has not tried it."""
+        """Record the event for a released member whose capacity was freed, because its scheduler has not tried it.
+
+        :param seconds: the time within which the scheduler should have tried it.
+        """
         note = (
             f"{pod.spec.scheduler_name} has not tried it within {seconds:g} s of its release; "
             f"its room is given back, and the message of gang {gang_state.gang.key} says what becomes of it"
@@ -318,7 +323,10 @@ class Reporter:
         self._recorder.record(_pod_ref(pod), events.MEMBER_UNTRIED, note, related=self.ref(gang_state))
 
     def withdrawn(self, gang_state: ReconcileState, pods: Iterable[Pod], withdrawal: Withdrawal) -> None:
-        """Record the eviction of members of a gang that never became whole, or that is restarted."""
+        """Record, by metric and events, that a gang was withdrawn or restarted.
+
+        :param pods: the members that were evicted for this.
+        """
         restart, why = withdrawal.reason is WithdrawalReason.RESTARTED, withdrawal.in_full
         (self._metrics.restarted if restart else self._metrics.withdrawn).inc()
         self._tell(gang_state, events.GANG_RESTARTED if restart else events.GANG_WITHDRAWN, why)
@@ -329,7 +337,7 @@ class Reporter:
             self._recorder.record(_pod_ref(pod), reason, note, related=self.ref(gang_state))
 
     def made_again(self, gang_state: ReconcileState, pod: Pod) -> None:
-        """Record that a member was deleted, so that its controller recreates it for the stock scheduler."""
+        """Record the event for a member that was deleted, to be recreated by its controller for the stock scheduler."""
         note = (
             f"deleted to be made again for {STOCK_SCHEDULER}: {pod.spec.scheduler_name}, which it names, "
             f"does not run here (gang {gang_state.gang.key})"
@@ -337,7 +345,7 @@ class Reporter:
         self._recorder.record(_pod_ref(pod), events.MEMBER_MADE_AGAIN, note, related=self.ref(gang_state))
 
     def released(self, gang_state: ReconcileState, members: Sequence[Planned]) -> None:
-        """Record the release of members."""
+        """Record the event for the release of these members."""
         self._tell(
             gang_state,
             events.GANG_RELEASED,
@@ -366,13 +374,16 @@ class Reporter:
         )
 
     def _tell_change(self, gang_state: ReconcileState, before: Mapping[str, Any], status: Mapping[str, Any]) -> Effects:
-        """Record the events of a changed status. The effects contain what has been reported since."""
+        """Record the events for a changed status. Return the effects, which contain all messages reported so far.
+
+        :param before: the status before the change.
+        """
         phase, untried = Phase(status["phase"]), gang_state.effects.untried
-        told, noted = gang_state.reported, _noted(gang_state, Phase(status["phase"]))
-        if untried and untried != told.untried:
+        reported, noted = gang_state.reported, _noted(gang_state, Phase(status["phase"]))
+        if untried and untried != reported.untried:
             self._tell(gang_state, events.GANG_UNTRIED, untried)
         changed = before.get("phase") != phase.value
-        recounted = phase is Phase.WAITING and noted.waiting == told.waiting
+        recounted = phase is Phase.WAITING and noted.waiting == reported.waiting
         reworded = changed or (before.get("message") != status["message"] and not recounted)
         if phase in _REASONS and (changed if phase is Phase.PLACED else reworded):
             self._tell(gang_state, _reason(gang_state, phase), _decided(gang_state.gang, status["message"]))
@@ -390,18 +401,21 @@ class Reporter:
     def pod_conditions(
         self, gang_state: ReconcileState, decision: Decision, cluster_view: ClusterView
     ) -> Mapping[str, Condition]:
-        """Return the wanted condition of each member after this decision, by UID."""
+        """Return the wanted PodScheduled condition of each member that is not bound, after this decision, by UID."""
         return {p.metadata.uid: each for p, each in member_conditions(gang_state.gang, decision, cluster_view)}
 
     def _too_early(self, gang_state: ReconcileState) -> bool:
-        """Return whether conditions are delayed because members still arrive. Each arrival would change all of them."""
+        """Return whether the conditions of a waiting gang's members are not written yet, because members still arrive.
+
+        The message counts the members, so each arrival would change the conditions of all of them.
+        """
         waiting = gang_state.decision is not None and gang_state.decision.outcome is Outcome.WAITING
         return waiting and still_coming(gang_state.gang, self._clock.wall())
 
     def _untold(self, gang_state: ReconcileState, cluster_view: ClusterView) -> tuple[list[Write], Reported] | None:
-        """Return the writes of conditions that differ, and what events have reported since.
+        """Return the pending writes of members' conditions, and the messages that events have reported on them.
 
-        Members of the plan got their conditions with the nomination. None while more members arrive.
+        None while more members arrive. Members in the plan are left out: the nomination wrote their conditions.
         """
         if self._too_early(gang_state):
             return None
@@ -420,19 +434,19 @@ class Reporter:
 
     def _tell_pods(self, gang_state: ReconcileState, wanted: Iterable[tuple[Pod, Condition]]) -> Reported:
         """Record an event on each gated member that gets another message, unless only counts change."""
-        told, topics = gang_state.reported, dict[str, Topic]()
+        reported, topics = gang_state.reported, dict[str, Topic]()
         if gang_state.decision is None:
-            return told
+            return reported
         for pod, condition in wanted:
             uid, message = pod.metadata.uid, condition["message"]
             topics[uid] = gang_state.decision.line.topic if condition["reason"] == GATED else (message,)
-            if differs(pod, condition) and told.members.get(uid) != topics[uid]:
+            if differs(pod, condition) and reported.members.get(uid) != topics[uid]:
                 self._recorder.record(_pod_ref(pod), events.MEMBER_WAITING, message, related=self.ref(gang_state))
-        return replace(told, members=topics)
+        return replace(reported, members=topics)
 
 
 def _log(gang_state: ReconcileState, reason: Reason, note: str) -> None:
-    """Log an event. Gang, plan and reason are fields of their own (`--log-format json`)."""
+    """Log an event on a gang. With `--log-format json`, gang, dialect, reason and plan are separate fields."""
     fields = {"gang": str(gang_state.gang.key), "dialect": gang_state.gang.key.dialect, "reason": reason.name}
     if gang_state.record is not None:
         fields["plan"] = gang_state.record.plan_id
@@ -440,19 +454,22 @@ def _log(gang_state: ReconcileState, reason: Reason, note: str) -> None:
 
 
 def _with_status(gang_state: ReconcileState, status: dict[str, Any], written: Written) -> Effects:
-    """Return the effects of a written status: the Gang object with it."""
+    """Return the effects of a status write that succeeded: the Gang object with the new status and resourceVersion."""
     metadata = {**gang_state.manifest["metadata"], "resourceVersion": written.version}
     return Effects(manifest={**gang_state.manifest, "metadata": metadata, "status": status})
 
 
 def _noted(gang_state: ReconcileState, phase: Phase) -> Reported:
-    """Return what the status of the gang reports. Without the topic, each arrival of a member would be an event."""
+    """Return the messages that the gang's status reports in this phase, as topics.
+
+    A topic has no counts, so the arrival of a member, which only changes a count, causes no event.
+    """
     waiting = _topic(gang_state) if phase is Phase.WAITING else None
     return replace(gang_state.reported, untried=gang_state.effects.untried, waiting=waiting)
 
 
 def _topic(gang_state: ReconcileState) -> Topic:
-    """Return what the status of a waiting gang says apart from counts."""
+    """Return the parts of a waiting gang's status message without its counts."""
     effects = gang_state.effects
     withdrawal = effects.withdrawal or still_withdrawn(gang_state.status, released=False)
     line = waiting_line(gang_state.gang, gang_state.decision)
@@ -468,7 +485,10 @@ def _reason(gang_state: ReconcileState, phase: Phase) -> Reason:
 
 
 def _decided(gang: Gang, message: str) -> str:
-    """Return the decision's message with the topology and levels of the request, which users look for in events."""
+    """Return the message with the topology and the levels that the gang asks for, which users look for in events.
+
+    A gang that asks for no topology gets the message as it is.
+    """
     if gang.topology is None:
         return message
     asked = (("required", gang.required), ("preferred", gang.preferred))

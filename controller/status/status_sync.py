@@ -1,7 +1,8 @@
 """Keeps the statuses of topologies, groups and queues up to date: domains, counts of pods, use of quotas.
 
-Each dialect defines its statuses (`gangs.object_statuses`). This module compares them with the present ones and writes
-the differences at a limited rate. The number of groups per reconcile is limited, too, so that other work can go on.
+A group is an object of a dialect by which users define a gang, such as a PodGroup. Each dialect defines the statuses of
+its objects (`gangs.object_statuses`). This module compares them with the present ones and writes the differences at a
+limited rate. The number of groups per reconcile is limited, too, so that a reconcile stays short.
 """
 
 from collections.abc import Iterable, Iterator
@@ -44,14 +45,14 @@ _TOPOLOGIES = {
     for kind in each.topology_kinds
     if kind.describes
 }
-"""By kind of topology: the dialect whose objects show it."""
+"""By kind of topology: the dialect that defines the status of its objects."""
 
 _Change = tuple[str, dict[str, Any], Manifest]
-"""A write: the path, the patch, and the object as read."""
+"""The arguments of a status write: the API path, the merge patch, and the object as read."""
 
 
 class StatusSync:
-    """Writes the statuses that have changed since the last call."""
+    """Writes the statuses of topologies, groups and queues that have changed since the last call."""
 
     def __init__(self, writer: Writer, tree_seconds: float = TREE_SECONDS, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._writer = writer
@@ -60,17 +61,23 @@ class StatusSync:
         self._due = 0.0
         self._trees_due = 0.0
         self._trees_of: tuple[str, list[Topology]] | None = None
-        """The inputs of the last topology statuses: the snapshot's version and the topologies. None: a write failed."""
+        """The inputs of the topology statuses written last: the snapshot's version and the topologies.
+
+        None if there are none, or if a write failed, so that all are written again.
+        """
         self._stale: dict[GangKey, None] = {}
-        """Gangs whose groups may need another status. The gang that has waited longest comes first."""
+        """Gangs whose group objects may need another status. The gang that has waited longest comes first."""
         self._queues_stale = True
         self.unfinished = False
-        """Whether some updates are left for a later reconcile."""
+        """Whether some statuses could not be written in the last call, so that another reconcile is needed soon."""
         self.due = 0.0
         """When changed topology statuses may be written again, in monotonic seconds; infinity if none has changed."""
 
     def show(self, cluster_view: ClusterView, turn: Turn = LEISURELY) -> None:
-        """Update the statuses of topologies, groups and queues; of groups as many as the time of `turn` allows."""
+        """Write the statuses of topologies, groups and queues that have changed.
+
+        :param turn: the limits of this reconcile. Groups beyond them are left for later reconciles.
+        """
         self._stale |= dict.fromkeys(cluster_view.concerned)
         self._queues_stale |= _concerns_queues(cluster_view)
         if self._clock.monotonic() >= self._due:
@@ -111,7 +118,10 @@ class StatusSync:
 
 
 def group_statuses(keys: Iterable[GangKey], cluster_view: ClusterView, time: str) -> Iterator[ObjectStatus]:
-    """Yield the wanted statuses of the objects that ask for these gangs. `time`: the present, RFC 3339."""
+    """Yield the wanted statuses of the group objects that define these gangs.
+
+    :param time: the present time, RFC 3339.
+    """
     view = _view(cluster_view, time)
     for dialect in _ours(_GROUPS, cluster_view):
         for key in keys:
@@ -120,7 +130,7 @@ def group_statuses(keys: Iterable[GangKey], cluster_view: ClusterView, time: str
 
 
 def queue_statuses(cluster_view: ClusterView, time: str) -> Iterator[ObjectStatus]:
-    """Yield the wanted statuses of all queues. `time`: the present, RFC 3339."""
+    """Yield the wanted statuses of all queue objects. `time`: the present time, RFC 3339."""
     view = _view(cluster_view, time)
     for dialect in _ours(_QUEUES, cluster_view):
         gangs = (gang for gang in cluster_view.charged if gang.queue_dialect == dialect.name)
@@ -128,7 +138,7 @@ def queue_statuses(cluster_view: ClusterView, time: str) -> Iterator[ObjectStatu
 
 
 def topology_statuses(cluster_view: ClusterView) -> Iterator[ObjectStatus]:
-    """Yield the wanted statuses of all topologies."""
+    """Yield the wanted statuses of all topology objects. Objects of ceded dialects are left out."""
     for topology in cluster_view.topologies:
         dialect = _TOPOLOGIES.get(topology.kind)
         if dialect is not None and dialect.name not in cluster_view.left.to:
@@ -153,7 +163,7 @@ _Showing = TypeVar("_Showing", ShowsGroups, ShowsQueues)
 
 
 def _ours(dialects: Iterable[_Showing], cluster_view: ClusterView) -> Iterator[_Showing]:
-    """Yield the dialects that are not ceded to their own system. That system writes these statuses itself."""
+    """Yield the dialects that are not ceded. The system to which a dialect is ceded writes the statuses itself."""
     return (each for each in dialects if each.name not in cluster_view.left.to)
 
 
@@ -170,7 +180,11 @@ def _view(cluster_view: ClusterView, time: str) -> StatusView:
 
 
 def _concerns_queues(cluster_view: ClusterView) -> bool:
-    """Return whether a change concerns queues: a gang that may be in a queue, or an object of a system with queues."""
+    """Return whether the statuses of queues may have changed since the last read.
+
+    True if a gang of a dialect with queues has changed, or an object of a queue's API group, or everything was read
+    again.
+    """
     names, groups = {OWN, *(each.name for each in _QUEUES)}, {each.queue_group for each in _QUEUES}
     gangs = any(key.dialect in names for key in cluster_view.concerned)
     return gangs or cluster_view.all_new or any(key[0] in groups for key in cluster_view.objects)
@@ -186,7 +200,7 @@ def _change(shown: ObjectStatus, cluster_view: ClusterView) -> Iterator[_Change]
 
 
 def _gang_object(objects: GangObjects, key: GangKey) -> GangObjectStatus:
-    """Return the status of the gang's mirror, as far as dialects need it."""
+    """Return the parts of the status of the gang's mirror that dialects copy; empty parts without a mirror."""
     mirrors = (objects.at(place) for place in objects.mirroring(key))
     status = next((each.get("status") or {} for each in mirrors if each is not None), {})
     return GangObjectStatus(

@@ -1,6 +1,7 @@
-"""Pods of no gang that name a scheduler which does not run in the cluster. No other program reports them to users.
+"""Reports stray pods: pods of no gang that name a scheduler which does not run in the cluster, so they never start.
 
-Phalanx does not manage them: it neither changes nor counts them. It records one event on each, at a limited rate.
+No other program reports that to users. Phalanx does not change such pods. It records one event on each, at a limited
+rate.
 """
 
 from collections.abc import Iterator
@@ -21,23 +22,27 @@ from timing.clock import SYSTEM_CLOCK, Clock, seconds_since
 PATIENCE_SECONDS = 30.0
 """Seconds before a pod is reported: a scheduler that has never been seen may be trying its first pod."""
 INTERVAL_SECONDS = 5.0
+"""Seconds between two searches for stray pods."""
 MOST_AT_A_TIME = 20
+"""The most events that one search records."""
 MOST_LOOKED_AT = 1000
+"""The most pods that one search checks. It bounds the time of the reconcile."""
 MOST_OF_A_NAMESPACE = 20
 WINDOW_SECONDS = 600.0
-"""At most `MOST_OF_A_NAMESPACE` pods of one namespace are reported in this time. `doctor` counts all of them."""
+"""In this time at most `MOST_OF_A_NAMESPACE` pods of one namespace are reported. `phalanx doctor` counts all of them.
+"""
 
 
 @dataclass(slots=True)
 class _Window:
-    """The number of reports in a namespace since `begun`, in monotonic seconds."""
+    """`notes`: how many stray pods of one namespace were found since `begun`, a time in monotonic seconds."""
 
     begun: float
     notes: int = 0
 
 
 class Strays:
-    """Remembers the pods that it has reported. A new leader reports the present ones again."""
+    """Records one event on each stray pod. It remembers the reported pods in memory, so a new leader reports again."""
 
     def __init__(
         self,
@@ -53,10 +58,10 @@ class Strays:
         self._seen: set[str] = set()
         self._windows: dict[str, _Window] = {}
         self.unfinished = False
-        """Whether some waiting pods may have to be reported later, without a change."""
+        """Whether some waiting pods have not been checked yet, so that another call is needed without a change."""
 
     def tell(self, cluster_view: ClusterView) -> None:
-        """Report the pods that are new since the last call. A pod that was seen before costs only a look-up."""
+        """Record events on stray pods that were not reported yet, at most once in `INTERVAL_SECONDS`."""
         if self._clock.monotonic() < self._due:
             return
         self._due = self._clock.monotonic() + INTERVAL_SECONDS
@@ -83,7 +88,7 @@ class Strays:
         return self._clock.monotonic() - window.begun > WINDOW_SECONDS
 
     def _tell(self, pod: Pod) -> bool:
-        """Report the pod, if the limit of its namespace allows. Return whether it was reported."""
+        """Record the event on the pod, unless its namespace is over its limit. Return whether it was recorded."""
         meta = pod.metadata
         window = self._windows.setdefault(meta.namespace, _Window(self._clock.monotonic()))
         window.notes += 1

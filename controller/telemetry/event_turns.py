@@ -1,4 +1,4 @@
-"""A fair queue and a fair cache for events: both are bounded, and no namespace can displace the others."""
+"""A bounded queue and a bounded cache for events, in which a namespace with many events cannot displace the others."""
 
 import queue
 from collections import OrderedDict, deque
@@ -10,10 +10,11 @@ V = TypeVar("V")
 
 
 class FairQueue(queue.Queue[tuple[str, V] | None]):
-    """A queue of items of namespaces, in turns of the namespaces, and within a namespace first in, first out.
+    """A queue of (namespace, item) pairs that serves the namespaces in turn. Items of one namespace are first in, first
+    out.
 
-    If too many items wait, the namespace with the most items loses its last one, so `put` never blocks. None marks the
-    end. `get` returns it when no item waits, and each time after that.
+    If too many items wait, the namespace with the most items loses its newest one, so `put` never blocks. After
+    `put(None)`, which marks the end, `get` returns None whenever no item waits.
     """
 
     def __init__(self, most: int, lost: Callable[[V], None]) -> None:
@@ -96,5 +97,5 @@ class FairMemory(MutableMapping[tuple[str, K], V]):
 
 
 def longest(lanes: MutableMapping[str, deque[V]] | MutableMapping[str, dict[K, V]], own: str) -> str:
-    """Return the namespace with the most items. In a tie it is `own`, if that is one of them."""
+    """Return the namespace with the most items. Of several with equally many, `own` is preferred."""
     return max(lanes, key=lambda each: (len(lanes[each]), each == own))

@@ -1,4 +1,4 @@
-"""The table of all events, in events.k8s.io/v1: on gangs, pods, victims and Phalanx's webhook configuration."""
+"""The table of all event reasons that Phalanx writes: on gangs, pods, victims and its own webhook configuration."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -17,7 +17,10 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """The reason of an event. `action` names the action that was done or tried, `doc` is the reference page's line."""
+    """The reason of an event, with the fields that all its events share.
+
+    `action`: what was done or tried. `doc`: the description on the reference page of events.
+    """
 
     name: str
     kind: Kind

@@ -1,6 +1,6 @@
 """The controller's Prometheus metrics. Only the leader reports gangs. Every replica reports whether it leads.
 
-Labels are bounded: dialects, phases, outcomes and causes are fixed tables, and levels are those of the cluster's
+The number of series is bounded: labels are dialects, phases, outcomes, causes, and the levels of the cluster's
 topologies. No gang, pod or node has a series of its own.
 """
 
@@ -32,9 +32,10 @@ _GANG_SECONDS = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0
 
 @dataclass(frozen=True, slots=True)
 class GangSample:
-    """The state of one gang at the end of a reconcile.
+    """The state of one gang at the end of a reconcile, as observers receive it.
 
-    `created`: RFC 3339; "" if unknown. `status` and `uid` are those of its Gang object; empty if there is none.
+    `created`: when the gang's first object was created (RFC 3339); "" if unknown. `status` and `uid`: of its Gang
+    object; empty if there is none.
     """
 
     key: GangKey
@@ -45,7 +46,7 @@ class GangSample:
 
 
 class Observer(Protocol):
-    """Receives the changed states of gangs at the end of each reconcile."""
+    """Receives the changed states of gangs at the end of each reconcile, for metrics or traces."""
 
     def stand(
         self,
@@ -61,19 +62,22 @@ class Observer(Protocol):
 
 
 class _Tallies:
-    """Counts of gangs by phase, and of domains beyond the proven fewest. Both are updated with each change."""
+    """Two counts over all gangs: gangs by phase, and domains that plans use beyond the proven minimum.
+
+    Each change of one gang updates them, so the cost does not depend on the number of gangs.
+    """
 
     def __init__(self) -> None:
         self.gangs: Tally[tuple[str, Phase]] = Tally()
         """Gangs that can be read, by dialect and phase."""
         self.above: Tally[str] = Tally()
-        """Domains beyond the proven fewest, by level."""
+        """By level: how many domains all plans together use beyond the lower bounds that are proven for them."""
         self._planned: Tally[str] = Tally()
-        """Gangs with a plan that has this level among its goals."""
+        """By level: how many gangs have a plan that minimizes the domains of this level."""
         self._samples: dict[GangKey, GangSample] = {}
 
     def put(self, sample: GangSample) -> None:
-        """Count a gang with its new state in place of its old one."""
+        """Count a gang in its new state, and no longer in its old state."""
         self.drop(sample.key)
         self._samples[sample.key] = sample
         self._add(sample, 1)
@@ -96,9 +100,9 @@ class _Tallies:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The last state of a gang. `since`: the start of its phase, in monotonic seconds.
+    """The last state of a gang. `placed`: whether the gang was ever placed.
 
-    It is None if the phase began before this leader saw the gang. `placed`: whether the gang was ever placed.
+    `since`: when its phase began, in monotonic seconds; None if it began before this leader saw the gang.
     """
 
     phase: Phase
@@ -107,7 +111,7 @@ class _Seen:
 
 
 class Metrics:
-    """The controller's metrics."""
+    """The Prometheus metrics of one controller replica. It is an `Observer` of gangs."""
 
     def __init__(self, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
@@ -208,12 +212,12 @@ class Metrics:
         )
 
     def watch(self, watched: Watched) -> None:
-        """Report the freshness of these watch caches, too."""
+        """Also report how fresh these watch caches are (`cluster.caches.freshness`)."""
         self.registry.register(Freshness(watched))
 
     @contextlib.contextmanager
     def leading(self) -> Iterator[None]:
-        """Report this replica as the leader within the context. Data about gangs from an earlier term is dropped."""
+        """Report this replica as the leader until the `with` block ends. Drop data on gangs from an earlier term."""
         self._first_round = True
         self._seen.clear()
         self._tallies = _Tallies()
@@ -227,18 +231,18 @@ class Metrics:
             self._domains_above.clear()
 
     def decided(self, decisions: Iterable[Decision]) -> None:
-        """Count these decisions, and their times by stage."""
+        """Count these planning decisions by outcome and proof, and their planning times by stage."""
         for each in decisions:
             self._plans.labels(each.outcome.value, each.proof or "None").inc()
             for stage, seconds in each.seconds.items():
                 self._plan_seconds.labels(stage).observe(seconds)
 
     def planning(self, gangs: int) -> None:
-        """Set the number of gangs that are being planned."""
+        """Set the gauge of gangs that are being planned now."""
         self._planning.set(gangs)
 
     def stale(self) -> None:
-        """Count a stale plan."""
+        """Count a plan that was found stale, so that its gang is replanned."""
         self._stale.inc()
 
     def evicted(self, dialect: str) -> None:
@@ -255,9 +259,9 @@ class Metrics:
         invalid: Sequence[GangKey] = (),
         gone: Collection[GangKey] | None = None,
     ) -> None:
-        """Update the metrics with the states of gangs at the end of a reconcile: see `Observer`.
+        """Update the metrics of gangs at the end of a reconcile. See `Observer.stand` for the parameters.
 
-        The time that a gang spent in the phase in which this leader found it is not known, so it is not counted.
+        The phase in which a new leader first finds a gang began at an unknown time, so its duration is not counted.
         """
         if gone is None:
             gone = self._seen.keys() - {each.key for each in changed}

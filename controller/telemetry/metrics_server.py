@@ -1,7 +1,7 @@
-"""The controller's `/metrics` over TLS, for clients that are allowed to read that path. Other paths are not served.
+"""The controller's `/metrics` over TLS, for clients whose token is allowed to read that path. It serves no other path.
 
-The certificate is created at start and signed by a CA that no client knows. It protects the client's token on the
-network. A scraper is configured not to verify it, as for the metrics of other controllers
+The certificate is created at start and signed by a CA that no client knows. It only encrypts the client's token on the
+network. So scrapers must be configured not to verify it, as for the metrics of other controllers
 (https://book.kubebuilder.io/reference/metrics). The replicas have no common name that one certificate could carry.
 """
 
@@ -23,7 +23,7 @@ PATH = "/metrics"
 def metrics_server(
     host: str, port: int, metrics: Metrics, access: AccessCheck, clock: Clock = SYSTEM_CLOCK
 ) -> BackgroundPort:
-    """Return a server of `/metrics`.
+    """Return a server of `/metrics` at this address. `access` decides which clients may read the path.
 
     :raises OSError: if the port is not available.
     """
@@ -41,7 +41,7 @@ def _self_signed(clock: Clock) -> ssl.SSLContext:
     pair = issue(new_authority("phalanx-metrics", now), ServerNames(dns=("localhost",)), now, AUTHORITY_LIFETIME)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    with tempfile.TemporaryDirectory() as folder:  # ssl reads keys from files only
+    with tempfile.TemporaryDirectory() as folder:  # the ssl module reads keys from files only
         certificate, key = Path(folder, "tls.crt"), Path(folder, "tls.key")
         certificate.write_bytes(pair.certificate)
         key.touch(mode=0o600)

@@ -30,9 +30,9 @@ from timing.clock import SYSTEM_CLOCK, Clock
 LOG = logging.getLogger(__name__)
 
 SERIES_SECONDS = 600.0
-"""An identical event within this time of the last one belongs to its series."""
+"""Seconds. If an identical event follows within this time, it is counted in the series of the last one."""
 RENEW_SECONDS = 60.0
-"""A series is written at most this often."""
+"""The least seconds between two writes of one series."""
 
 _QUEUE_SIZE = 2000
 _MOST_SERIES = 5000
@@ -51,7 +51,7 @@ EVENTS = Counter("phalanx_events_total", "Events by what became of them.", ("rea
 
 @dataclass(frozen=True, slots=True)
 class _Sighting:
-    """An event to be recorded, with the time at which it happened."""
+    """An event to be recorded. `at`: when it happened, in seconds since the epoch."""
 
     ref: ObjectRef
     reason: Reason
@@ -66,7 +66,11 @@ class _Sighting:
 
 @dataclass(slots=True)
 class _Series:
-    """An event object, and how often its event has happened and was written."""
+    """An Event object in the cluster that represents a series of identical events.
+
+    `path`: its API path. `count`: how often the event happened; `written`: the count that the object shows.
+    `last`: when the event happened last; `renewed`: when the object was written last; both in seconds since the epoch.
+    """
 
     path: str
     count: int
@@ -77,15 +81,18 @@ class _Series:
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """A queued renewal of a series whose count has not been written yet."""
+    """A queued request to write the present count of a series. `identity`: of its events (`_Sighting.identity`)."""
 
     identity: tuple[Any, ...]
 
 
 class Recorder:
-    """Records events. Safe to share between threads; `close` when done.
+    """Records events on objects in the cluster. Safe to share between threads. Call `close` at the end.
 
-    :param threaded: whether a thread of the recorder's own writes; if not, the caller calls `write_queued`.
+    :param instance: the name of this replica, which is written into each event.
+    :param series_seconds: within this time, identical events become one series.
+    :param renew_seconds: the least time between two writes of a series.
+    :param threaded: whether a thread of the recorder writes the events; if not, the caller calls `write_queued`.
     """
 
     def __init__(
@@ -190,9 +197,9 @@ class Recorder:
             self._series.pop((namespace, identity), None)  # it may have expired: the next event begins a new series
 
     def _sweep(self, *, everything: bool = False) -> None:
-        """Queue renewals of outdated counts, each in its namespace's turn, and forget series that are over.
+        """Queue writes of outdated counts, which are sent in turns of the namespaces, and forget series that are over.
 
-        :param everything: write all counts now, because the recorder stops.
+        :param everything: write all outdated counts now instead of queueing them, because the recorder stops.
         """
         now = self._clock.wall().timestamp()
         for (namespace, identity), series in list(self._series.items()):
@@ -215,7 +222,7 @@ class Recorder:
             except NotFoundException:
                 return False  # the event has expired, or its namespace is gone
             except ApiException as error:
-                ends = namespace_ends(error)  # events there will not be read any more
+                ends = namespace_ends(error)  # no user will read events of such a namespace
                 LOG.log(logging.DEBUG if ends else logging.WARNING, "event not written: %s", message_of(error))
                 return False
             except UNREACHABLE as error:
@@ -228,7 +235,7 @@ class Recorder:
 
 
 def _count_lost(what: _Sighting | _Behind) -> None:
-    """Count an event that the full queue dropped. A dropped renewal is not counted: the next sweep queues it again."""
+    """Count an event that the full queue dropped. A dropped write of a count is not an event: it is queued again."""
     if isinstance(what, _Sighting):
         EVENTS.labels(what.reason.name, "dropped").inc()
 

@@ -1,9 +1,9 @@
-"""Traces of gangs from admission to bound, by OpenTelemetry: an extra (`phalanx[tracing]`), off unless asked for.
+"""OpenTelemetry traces of gangs, from admission until all members are bound. Optional: installed by `phalanx[tracing]`.
 
 The ID of a gang's trace is the UID of its Gang object, so each can be found from the other. The root span lasts from
 the creation of the gang's first object until all its members are bound. It has one child span for each phase that the
-gang left. The leading controller sees every step and reports all spans, so pods need not carry a trace context.
-OpenTelemetry's own variables define the receiver of the traces, above all OTEL_EXPORTER_OTLP_ENDPOINT:
+gang has left. The leading controller reports all spans, so pods need not carry a trace context.
+OpenTelemetry's environment variables define where traces are sent, above all OTEL_EXPORTER_OTLP_ENDPOINT:
 https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
 """
 
@@ -31,7 +31,10 @@ _HALF = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The last state of a gang. `since`: nanoseconds since the epoch. `placed`: whether its root span was reported."""
+    """The last reported state of a gang.
+
+    `since`: when its phase began, in nanoseconds since the epoch. `placed`: whether its root span was reported.
+    """
 
     phase: Phase
     since: int
@@ -39,7 +42,10 @@ class _Seen:
 
 
 class _Ids(RandomIdGenerator):
-    """Generates random IDs, except for the trace and the root span of a gang, whose IDs come from the gang's UID."""
+    """Generates the IDs of traces and spans. The trace and the root span of a gang get IDs derived from its UID.
+
+    Set `trace` to the gang's trace ID while its root span is created. All other IDs are random.
+    """
 
     def __init__(self) -> None:
         self.trace: int | None = None
@@ -71,7 +77,7 @@ class Traces:
         invalid: Sequence[GangKey] = (),
         gone: Collection[GangKey] | None = None,
     ) -> None:
-        """Report the states of gangs at the end of a reconcile: see `Observer`. `invalid` gangs have no trace."""
+        """Report a span for each phase that a gang has left, as an `Observer`. `invalid` gangs have no trace."""
         del invalid
         now = int(self._clock.wall().timestamp() * _NANOSECONDS)
         for key in self._seen.keys() - {each.key for each in changed} if gone is None else gone:
@@ -81,7 +87,7 @@ class Traces:
         self._first_round = False
 
     def close(self) -> None:
-        """Send the remaining spans and stop."""
+        """Send the spans that are not sent yet, and stop."""
         self._provider.shutdown()
 
     def _advance(self, standing: GangSample, now: int) -> None:
@@ -120,7 +126,7 @@ class Traces:
 
 
 def traces() -> Traces:
-    """Return traces that are sent by OTLP over HTTP, in the background."""
+    """Return an observer of gangs that sends their traces by OTLP over HTTP, in the background."""
     provider = TracerProvider(resource=Resource.create({"service.name": "phalanx-controller"}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return Traces(provider)

@@ -1,4 +1,4 @@
-"""Every write that the controller makes: one request each, fenced by its lease, answered by a value.
+"""Every write that the controller makes: one request each, sent only during the leader's term (fencing).
 
 Start with `writer`; `read_your_writes` waits until the watch caches show what was written.
 """

@@ -1,4 +1,4 @@
-"""Whether the watch caches show the last writes, so that no reconcile decides on a snapshot from before them.
+"""Whether the watch caches show the controller's last writes, so that no reconcile decides on an older snapshot.
 
 This is not durable state: a restarted controller only has to fill its caches again.
 """
@@ -13,13 +13,17 @@ from timing.clock import SYSTEM_CLOCK, Clock
 LOG = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 5.0
-"""Seconds that a write may take to come back by the watch. A slower watch is late for all other changes, too."""
+"""Seconds after which the caches count as late: evictions are not waited for any longer, and a warning is logged."""
 RESOURCES = ("pods", "gangs", "poddisruptionbudgets")
 """The resources that reconciles both read and write. An eviction writes to its disruption budget."""
 
 
 class ReadYourWrites:
-    """The latest version written of each resource, and the pods that have been evicted."""
+    """The writes that the caches must show before the next reconcile begins.
+
+    They are the latest resourceVersion that the controller has written of each resource, and the pods that it has
+    evicted. The methods are safe to call from several threads.
+    """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
@@ -31,14 +35,21 @@ class ReadYourWrites:
         self._lock = threading.Lock()
 
     def expect(self, path: str, version: str) -> None:
-        """Record a write. `path`: of the request; `version`: the object's resource version after the write."""
+        """Record a write, so that `late` waits for it.
+
+        :param path: the API path of the request, which names the resource.
+        :param version: the object's resourceVersion after the write.
+        """
         resource = next((each for each in RESOURCES if f"/{each}/" in f"{path}/"), None)
         if resource and version.isdigit():
             with self._lock:
                 self._written[resource] = max(self._written[resource], int(version))
 
     def covers(self, resource: str, version: str) -> bool:
-        """Return whether this resource version is not newer than the controller's last write to this resource."""
+        """Return whether this resourceVersion is at most that of the controller's last write to the resource.
+
+        Then a change with this version is probably the controller's own write, as the watch returns it.
+        """
         with self._lock:
             return version.isdigit() and int(version) <= self._written[resource]
 
@@ -48,10 +59,10 @@ class ReadYourWrites:
             self._evicted[namespace, name] = uid
 
     def late(self, cache: ClusterCache) -> bool:
-        """Return whether the cache does not show everything written yet.
+        """Return whether the cache lacks some of the recorded writes, so that a reconcile must wait.
 
-        After `PATIENCE_SECONDS` of lateness, evictions are not awaited any more. Another client may have replaced such
-        a pod, and one pod must not hold up all gangs.
+        After `PATIENCE_SECONDS`, evictions are not waited for any more. Another client may have replaced such a pod,
+        and one pod must not hold up all gangs.
         """
         now = self._clock.monotonic()
         if not self._late(cache):

@@ -34,8 +34,9 @@ from timing.clock import SYSTEM_CLOCK, Clock
 class Result(Enum):
     """The result of a write.
 
+    `CONFLICT`: the object has changed since it was read. `GONE`: the object does not exist.
     `REFUSED`: a disruption budget does not allow the eviction now. `LATER`: the API server was overloaded or could not
-    be reached, so the write may be sent again. `FAILED`: the write would fail again.
+    be reached, so the write may be sent again. `FAILED`: any other error; the same write would fail again.
     """
 
     DONE = "done"
@@ -48,7 +49,11 @@ class Result(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The answer to one write. `version`: the object's resourceVersion after the write; "" if there is none."""
+    """The API server's answer to one write.
+
+    `uid` and `version`: of the object after the write (`metadata.uid`, `metadata.resourceVersion`); "" if the answer
+    does not name them. `message`: the error message; "" without an error.
+    """
 
     result: Result
     uid: str = ""
@@ -57,12 +62,12 @@ class Written:
 
     @property
     def done(self) -> bool:
-        """Whether the write happened."""
+        """Whether the write succeeded."""
         return self.result is Result.DONE
 
     @property
     def over(self) -> bool:
-        """Whether the write happened, or the object does not exist any more."""
+        """Whether the write succeeded or the object does not exist, so that it need not be sent again."""
         return self.result in (Result.DONE, Result.GONE)
 
 
@@ -81,14 +86,14 @@ class _WrittenObject(Struct, frozen=True):
 
 
 class Write(Protocol):
-    """One pending write."""
+    """A write that has not been sent yet: a call without arguments that sends it."""
 
     def __call__(self) -> Written:
         """Send the write and return its result."""
 
 
 class Writer:
-    """Sends writes with one identity.
+    """Sends the controller's writes to the API server, in parallel. The results are values, not exceptions.
 
     :param at_once: the most requests in flight at a time.
     :param executor: runs the requests in place of `at_once` threads of the writer's own. `close` shuts it down.
@@ -108,7 +113,7 @@ class Writer:
         self._not_before = 0.0
         self._done = count()
         self.done = 0
-        """The number of requests that succeeded."""
+        """The number of write requests that have succeeded since the start of the term."""
         self.read_your_writes = ReadYourWrites(clock)
 
     @property
@@ -127,11 +132,14 @@ class Writer:
         return [each.result() for each in begun]
 
     def close(self) -> None:
-        """Start no further write."""
+        """Start no further write. A write that is being sent is not waited for."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def nominate(self, pod: Pod, node: str, plan_id: str, condition: Mapping[str, str] | None = None) -> Written:
-        """Nominate a gated or released member for its node, with the plan in its annotations."""
+        """Nominate a member for its node: write `nominatedNodeName`, and the plan as annotations.
+
+        :param condition: a pod condition to write in the same request; None for none.
+        """
         status: dict[str, Any] = {"nominatedNodeName": node}
         if condition:
             status["conditions"] = [dict(condition)]
@@ -143,7 +151,10 @@ class Writer:
         return self._patch_status(pod, {PLAN: None, PLANNED_NODE: None}, {"nominatedNodeName": None})
 
     def take_back(self, pod: Pod, time: str) -> Written:
-        """Free the capacity of a released member, and record that on the pod. `time`: now, RFC 3339."""
+        """Remove the nomination of a released member that no scheduler tried, and record the time on the pod.
+
+        :param time: the present time, RFC 3339.
+        """
         annotations = {PLAN: None, PLANNED_NODE: None, TAKEN_BACK: time}
         return self._patch_status(pod, annotations, {"nominatedNodeName": None})
 
@@ -152,13 +163,14 @@ class Writer:
         return self._patch_status(pod, {}, {"conditions": [dict(condition)]})
 
     def release(self, pod: Pod, patch: Mapping[str, Any]) -> Written:
-        """Release a member: pin it and remove its gate."""
+        """Release a member by this patch, which pins it and removes its gate (`controller.release.patches`)."""
         return self._send("PATCH", _pod_path(pod.metadata.namespace, pod.metadata.name), patch, MERGE_PATCH)
 
     def evict(self, namespace: str, name: str, uid: str, *, version: str = "", dry_run: bool = False) -> Written:
-        """Evict one pod through the Eviction API. REFUSED: a disruption budget does not allow it now. LATER: retry.
+        """Evict one pod through the Eviction API. REFUSED: a disruption budget does not allow it now.
 
         :param version: the resourceVersion that was read. CONFLICT if the pod has changed since. "" for any version.
+        :param dry_run: only ask the API server whether it would accept the eviction.
         """
         same = {"uid": uid, **({"resourceVersion": version} if version else {})}
         body = {
@@ -174,10 +186,10 @@ class Writer:
         return written
 
     def read_back(self, path: str) -> None:
-        """Make the next reconcile wait until the caches show the present objects of the collection at `path`.
+        """Read the collection at `path`, and make the next reconcile wait until the caches show these versions.
 
-        The API server has written to them because of the controller's requests. If the read fails, the next reconcile
-        uses the caches as they are.
+        Used for objects that the API server itself has changed because of the controller's requests, such as
+        disruption budgets. If the read fails, the next reconcile uses the caches as they are.
         """
         try:
             answer = self._transport.request("GET", path)
@@ -187,16 +199,21 @@ class Writer:
             self.read_your_writes.expect(path, (each.get("metadata") or {}).get("resourceVersion", ""))
 
     def spare(self, pod: Pod, plan_id: str) -> Written:
-        """Change a pod that is not evicted after all, so that pending evictions of its old version fail."""
+        """Change an annotation of a pod, so that evictions which name its old resourceVersion fail.
+
+        Used for a victim that is not to be evicted after all.
+
+        :param plan_id: the invalidated plan, as the value of the annotation.
+        """
         meta = pod.metadata
         same = {"uid": meta.uid, "resourceVersion": meta.resource_version}
         patch = {"metadata": {**same, "annotations": {SPARED: plan_id}}}
         return self._send("PATCH", _pod_path(meta.namespace, meta.name), patch, MERGE_PATCH)
 
     def annotate(self, pod: Pod, annotations: Mapping[str, str | None]) -> Written:
-        """Write annotations of a pod in its present version; None removes one.
+        """Write annotations of a pod, whatever its resourceVersion; the value None removes an annotation.
 
-        The resourceVersion is not a precondition, because a kubelet often updates the status of a pod that starts.
+        The version is not a precondition, because a kubelet often updates the status of a pod that starts.
         """
         meta = pod.metadata
         patch = {"metadata": {"uid": meta.uid, "annotations": dict(annotations)}}
@@ -207,7 +224,10 @@ class Writer:
         return self._send("POST", path, manifest)
 
     def merge(self, path: str, patch: Mapping[str, Any], seen: Mapping[str, Any]) -> Written:
-        """Merge-patch the object at `path`. `seen`: the object as read. CONFLICT if it has changed since."""
+        """Merge-patch the object at `path`.
+
+        :param seen: the object as it was read. CONFLICT if it has changed since.
+        """
         metadata = {**patch.get("metadata", {}), "resourceVersion": seen["metadata"]["resourceVersion"]}
         return self._send("PATCH", path, {**patch, "metadata": metadata}, MERGE_PATCH)
 

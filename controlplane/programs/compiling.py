@@ -23,13 +23,12 @@ class BuildError(Exception):
 def go_build(
     go: str, module: Path, packages: Sequence[str], *, flags: Sequence[str], target: Path, report: Report
 ) -> None:
-    """Build packages of the module in the folder `module` into `target`.
+    """Build packages of the Go module in the folder `module` into `target`.
 
     The user's GOPROXY and GOFLAGS apply. The flags given here come before GOFLAGS.
-
     :param target: a file for one package; for several a folder that exists, in which each program is named like the
         last element of its package.
-    :raises BuildError: with the toolchain's last words.
+    :raises BuildError: the build failed; the text is the end of the toolchain's output.
     """
     environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
     common = ["-mod=readonly", "-trimpath", "-buildvcs=false", *flags]
@@ -60,9 +59,9 @@ def _packages(go: str, module: Path, packages: Sequence[str], environment: dict[
 
 
 class Remaining:
-    """Estimates how long a build may still take, from the packages that are compiled by now. Safe for threads.
+    """Estimates how long a build will still take, from the number of packages compiled so far. Safe for threads.
 
-    :param clock: monotonic seconds.
+    :param clock: returns monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -72,16 +71,19 @@ class Remaining:
         self._done, self._total = 0, 1
 
     def report(self, done: int, total: int) -> None:
-        """Note that `done` of `total` packages are compiled."""
+        """Record that `done` of `total` packages are compiled."""
         with self._lock:
             self._done, self._total = done, total
 
     def __str__(self) -> str:
-        """Share and estimate, such as "40 %, about 12 min left". Before a twentieth is done, only the share."""
+        """Return the share that is compiled and the estimate, such as "40 %, about 12 min left".
+
+        Before a twentieth is compiled, only the share is returned.
+        """
         with self._lock:
             done, total = self._done, self._total
         share = f"{100 * done // total} %"
-        if done * 20 < total:  # the first twentieth says little: small packages come first
+        if done * 20 < total:  # the first twentieth gives no estimate: small packages come first
             return share
         seconds = (self._clock() - self._began) * (total - done) / done
         return f"{share}, about {max(1, round(seconds / 60))} min left"

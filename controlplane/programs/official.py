@@ -1,4 +1,4 @@
-"""Downloads official releases of Kubernetes' programs, in place of a build, if the network provides them.
+"""Downloads programs from Kubernetes' official releases, instead of building them, if the network provides them.
 
 The release process publishes each program beside its SHA-256
 (https://kubernetes.io/docs/tasks/tools/install-kubectl-linux/ describes both addresses).
@@ -27,7 +27,7 @@ class UnavailableError(Exception):
 
 
 def download(names: Sequence[str], version: str, folder: Path) -> list[str]:
-    """Download these programs of Kubernetes into `folder`. Return the names of those that are there now.
+    """Download these programs of Kubernetes into `folder`. Return the names of the downloaded programs.
 
     After the first unavailable program, no other one is tried, because the network does not reach the releases.
     """
@@ -48,7 +48,7 @@ def download(names: Sequence[str], version: str, folder: Path) -> list[str]:
 def fetch(address: str, target: Path) -> None:
     """Download one program and compare it with its published SHA-256.
 
-    :raises UnavailableError: it cannot be had, or differs from its sum; `target` does not exist then.
+    :raises UnavailableError: the download failed, or differs from its SHA-256; then `target` does not exist.
     """
     partial = target.with_name(f"{target.name}.download")
     digest = hashlib.sha256()

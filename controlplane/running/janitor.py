@@ -1,4 +1,4 @@
-"""Clears up after a run, however it ended: kills what is left of its programs and removes its directory.
+"""Clears up after a run of a control plane, however the run ended: kills its programs and removes its directory.
 
 The janitor is a process of its own that holds the other end of a pipe. It acts when the pipe closes: the run is over,
 or its process was killed. It imports only the standard library, so it starts with the bare interpreter.
@@ -22,7 +22,9 @@ _PATIENCE_SECONDS = 10.0
 
 
 def clear(directory: Path) -> None:
-    """Kill and remove until nothing is left: a dying program may still write a file."""
+    """Kill the programs of the run and remove its directory, repeatedly, because a dying program may still write a
+    file.
+    """
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < deadline:
         left = list(marked(directory))
@@ -36,7 +38,7 @@ def clear(directory: Path) -> None:
 
 
 def marked(directory: Path) -> Iterator[int]:
-    """Ids of the processes that belong to the run in `directory`."""
+    """Yield the ids of the processes that belong to the run in `directory`."""
     mark = f"{MARK}={directory}".encode()
     for environment in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Ports for servers on loopback."""
+"""Finds free ports for servers on loopback."""
 
 import random
 import socket
@@ -9,11 +9,10 @@ _LOWEST = 10_000
 
 
 def free_ports(count: int) -> list[int]:
-    """Different loopback ports on which no process listens now.
+    """Return different loopback ports on which no process listens now.
 
     They lie below the range from which the kernel serves outgoing connections. From within it, a client of another
     program could take the port before our server listens there, or while that server is being restarted.
-
     :raises OSError: there are fewer than `count` such ports.
     """
     end = int(_EPHEMERAL.read_text().split()[0])

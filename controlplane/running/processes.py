@@ -1,4 +1,4 @@
-"""A program that runs as a child process, with its log."""
+"""A program that runs as a child process, with a log file."""
 
 import os
 import subprocess
@@ -89,12 +89,12 @@ class Program:
         self.wait()
 
     def tail(self) -> str:
-        """The last lines of the process's log."""
+        """Return the last lines of the process's log."""
         lines = self._log.read_text(errors="replace").splitlines() if self._log.exists() else []
         return "\n".join(lines[-TAIL_LINES:])
 
     def _signal_all(self, number: "Signals") -> None:
-        """Send a signal to the process group of the process, which includes its children."""
+        """Send a signal to the process group of the process, and so to its children as well."""
         if self._process and self._process.poll() is None:
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)

@@ -1,4 +1,4 @@
-"""Checks whether a component works, with the requests of its own probes."""
+"""Checks whether a component of the control plane works, with the requests of its own readiness probes."""
 
 import http.client
 import ssl

@@ -1,6 +1,6 @@
 """The stages by which kwok simulates nodes and pods.
 
-Deleted pods end at once, or slowly, like trainings that write a checkpoint.
+A deleted pod ends at once, or slowly, like a training that writes a checkpoint.
 """
 
 from collections.abc import Mapping
@@ -32,14 +32,15 @@ kwok deletes by name, so a second deletion could hit the next pod of that name.
 
 
 def stages(slow: Mapping[str, float]) -> list[Stage]:
-    """All stages with which kwok starts. kwok has no built-in stages."""
+    """Return all stages with which kwok starts. kwok has no built-in stages. `slow`: see `pod_deletion`."""
     return [*yaml.safe_load_all(_FILE.read_text()), *pod_deletion(slow)]
 
 
 def pod_deletion(slow: Mapping[str, float]) -> list[Stage]:
-    """Stages that remove pods which have been deleted.
+    """Return the stages that remove deleted pods.
 
-    :param slow: seconds that a pod stays Terminating, by the name of its priority class.
+    :param slow: seconds that a pod stays Terminating, by the name of its priority class. Other pods are removed at
+        once.
     """
     unannotated = {"key": _ANNOTATION, "operator": "DoesNotExist"}
     others = [{"key": _PRIORITY_CLASS, "operator": "NotIn", "values": list(slow)}] if slow else []

@@ -21,13 +21,13 @@ Row = Mapping[str, str]
 
 
 def main() -> None:
-    """Write the List to standard output."""
+    """Write all Nodes, as a Kubernetes List in JSON, to standard output."""
     with Path(__file__).with_name("topo.csv").open(encoding="utf-8", newline="") as file:
         sys.stdout.write(text_of(nodes(csv.DictReader(file))))
 
 
 def nodes(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """The Nodes, in order of their place."""
+    """Return a Node for each row of topo.csv, ordered by the switches above it."""
     numbers: dict[tuple[str, str], count[int]] = {}
     found = []
     for row in sorted(rows, key=place):
@@ -37,13 +37,16 @@ def nodes(rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 
 def place(row: Row) -> tuple[int, int, int, str]:
-    """Where the host is, switches by number."""
+    """Return the sort key of a host: the numbers of its DSW, PSW and ASW switch, then its IP address."""
     dsw, psw, asw = (int(re.sub(r"\D", "", row[level])) for level in ("DSW", "PSW", "ASW"))
     return dsw, psw, asw, row["ip"]
 
 
 def node(name: str, row: Row) -> dict[str, Any]:
-    """One host."""
+    """Return the Node of a host, with a label for each switch above it.
+
+    :param row: the row of topo.csv.
+    """
     switches = {f"example.com/{level.lower()}": row[level] for level in ("DSW", "PSW", "ASW")}
     return {
         "apiVersion": "v1",
@@ -54,7 +57,7 @@ def node(name: str, row: Row) -> dict[str, Any]:
 
 
 def text_of(items: list[dict[str, Any]]) -> str:
-    """A List with one line for each object."""
+    """Return a Kubernetes List as JSON text, with one line for each object."""
     lines = ",\n".join(json.dumps(item, separators=(",", ":")) for item in items)
     return f'{{"apiVersion":"v1","kind":"List","items":[\n{lines}\n]}}\n'
 

@@ -1,5 +1,7 @@
 # ruff: noqa: INP001 -- a script that is run by its path
-"""Measures the guide's figure: how often plain pod affinity splits workload 3, and how often Phalanx does.
+"""Measures how often pod affinity alone, and how often Phalanx, splits a workload over racks.
+
+The cluster and workload 3 are those of the figure in Run:ai's guide on topology-aware scheduling (README.md).
 
     python examples/runai/compare.py [RUNS]
 
@@ -27,13 +29,13 @@ RACK = "cloud.provider.com/topology-rack"
 PODS = 6
 PATIENCE = 60.0
 QUIET = 3.0
-"""Seconds without a new binding after which pods that have no node count as stuck."""
+"""Seconds without a new binding after which pods without a node count as stuck."""
 
 Object = dict[str, Any]
 
 
 def main() -> None:
-    """Run all three and print a line for each."""
+    """Measure preferred affinity, required affinity and Phalanx, and print a line for each."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     with ControlPlane() as control_plane:
         for name in ("nodes.yaml", "running-workloads.yaml"):
@@ -54,7 +56,11 @@ def main() -> None:
 
 
 def tell(how: str, seen: Mapping[str, int]) -> None:
-    """One line: the share of runs that were split, that got stuck, and what was seen how often."""
+    """Print one line: in how many runs the pods were split over racks, how many were incomplete, and each outcome.
+
+    :param how: the name of the case.
+    :param seen: by outcome (`Cluster._outcome`), the number of runs.
+    """
     runs = sum(seen.values())
     split = sum(times for where, times in seen.items() if " + " in where)
     stuck = sum(times for where, times in seen.items() if "without a node" in where)
@@ -63,7 +69,7 @@ def tell(how: str, seen: Mapping[str, int]) -> None:
 
 
 class Cluster:
-    """The figure's cluster with workloads 1 and 2 running."""
+    """A running control plane with the nodes of the guide's figure, on which workloads 1 and 2 run."""
 
     def __init__(self, control_plane: ControlPlane) -> None:
         self._control_plane = control_plane
@@ -71,7 +77,10 @@ class Cluster:
         self._racks = {each["metadata"]["name"]: each["metadata"]["labels"][RACK] for each in nodes}
 
     def measure(self, runs: int, submit: Callable[[], None]) -> Counter[str]:
-        """Submit workload 3 again and again; how often it came to lie where."""
+        """Create workload 3 `runs` times, and delete it each time. Return the number of runs by outcome (`_outcome`).
+
+        :param submit: a function that creates the workload.
+        """
         seen: Counter[str] = Counter()
         for _ in range(runs):
             submit()
@@ -80,7 +89,10 @@ class Cluster:
         return seen
 
     def affinity_pods(self, how: str) -> None:
-        """The six pods of workload 3 with pod affinity to each other by rack."""
+        """Create the six pods of workload 3, with pod affinity to each other by rack.
+
+        :param how: "preferred" or "required".
+        """
         term = {"labelSelector": {"matchLabels": {"app": "workload-3"}}, "topologyKey": RACK}
         rules: Object = {
             "preferred": {
@@ -101,7 +113,7 @@ class Cluster:
         self._control_plane.create("/api/v1/namespaces/default/pods", pods)
 
     def job(self) -> None:
-        """The guide's Job."""
+        """Create workload 3 as the guide's Job, which Phalanx makes a gang."""
         self._control_plane.kubectl("apply", "-f", str(HERE / "job.yaml"))
 
     def _pods(self) -> list[Object]:
@@ -109,7 +121,10 @@ class Cluster:
         return [each for each in items if not each["metadata"]["name"].startswith(("workload-1", "workload-2"))]
 
     def _outcome(self) -> str:
-        """Where the pods lie once all have nodes, or once nothing moves any more."""
+        """Return where the pods are when all have nodes, or when no further pod gets one for `QUIET` seconds.
+
+        Example: "4 in rack-a + 2 in rack-b". Pods without a node are listed at the end.
+        """
         last, since = -1, time.monotonic()
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:

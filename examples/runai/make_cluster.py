@@ -1,5 +1,5 @@
 # ruff: noqa: INP001 -- a script that is run by its path
-"""Writes nodes.yaml and running-workloads.yaml, the cluster of the guide's figure.
+"""Writes nodes.yaml and running-workloads.yaml: the cluster in the figure of Run:ai's guide (README.md).
 
 It has two racks of 18 GB200 nodes with 4 GPUs each, and two running workloads: one of 12 nodes in rack A, and one of 15
 nodes in rack B.
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 RACKS = {"a": 12, "b": 15}
-"""Racks, and how many of their 18 nodes are in use."""
+"""By rack: how many of its 18 nodes are in use."""
 NODES_IN_A_RACK = 18
 
 NODE = """\
@@ -50,21 +50,21 @@ spec:
 
 
 def main() -> None:
-    """Write both files beside this one."""
+    """Write nodes.yaml and running-workloads.yaml into the folder of this script."""
     folder = Path(__file__).parent
     (folder / "nodes.yaml").write_text("---\n".join(nodes()), encoding="utf-8")
     (folder / "running-workloads.yaml").write_text("---\n".join(pods()), encoding="utf-8")
 
 
 def nodes() -> Iterator[str]:
-    """All nodes of all racks."""
+    """Yield the manifest of each node, as YAML text."""
     for rack in RACKS:
         for number in range(NODES_IN_A_RACK):
             yield NODE.format(name=f"gb200-{rack}-{number}", rack=rack, room=ROOM)
 
 
 def pods() -> Iterator[str]:
-    """One pod on each node in use."""
+    """Yield the manifest of a pod for each node in use, as YAML text."""
     for workload, (rack, used) in enumerate(RACKS.items(), start=1):
         for index in range(used):
             yield POD.format(workload=workload, index=index, node=f"gb200-{rack}-{index}")

@@ -1,4 +1,4 @@
-"""The ACK Lingjun dialect as the table of dialects knows it."""
+"""ACK Lingjun's dialect: the implementation of the protocols in `gangs.dialects.protocol`."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
@@ -35,12 +35,12 @@ from kube.topology import Topology
 _SET = "main"
 
 _Asked = tuple[Network | None, Settled]
-"""The request of a JobNetworkTopology (None if it is invalid or missing), and the topology that it refers to."""
+"""The request of a JobNetworkTopology (None if it is invalid or missing), and the topology with its layers."""
 _Networks = dict[Name, _Asked]
 
 
 class AckDialect:
-    """Pods, most often of a Job, whose labels name a gang and a JobNetworkTopology."""
+    """ACK Lingjun's dialect: pods, most often of a Job, whose labels name a gang and a JobNetworkTopology."""
 
     name = NAME
     pod_keys = PodKeys(labels=(keys.JOB_NAME,), more_labels=(keys.JOB_NAMESPACE, keys.GANG_NAME, keys.MIN_AVAILABLE))
@@ -51,15 +51,15 @@ class AckDialect:
     topology_kinds: tuple[ResourceKind, ...] = ()
 
     def gang_of(self, pod: Pod) -> GangKey | None:
-        """The gang of a pod that names a JobNetworkTopology."""
+        """Return the gang of a pod that names a JobNetworkTopology; None for any other pod."""
         return gang_of(pod)
 
     def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
-        """Return "": the guide defines no protected pods."""
+        """Return "": in ACK Lingjun's dialect no key exempts a pod from eviction."""
         return ""
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
-        """Return one gang for each name. Every JobNetworkTopology is checked, even if no pod names it."""
+        """Return one gang for each gang name on pods and Jobs. JobNetworkTopologies without pods are checked, too."""
         findings, gangs = Findings(), list[Gang]()
         groups = [each for each in groups_of(sources, about) if about is None or touches(each, about)]
         named = {network_named(example_of(each)) for each in groups}
@@ -73,21 +73,21 @@ class AckDialect:
         return Reading(tuple(gangs), findings.faults, findings.advice)
 
     def joined(self, pod: Pod) -> frozenset[GangKey]:  # noqa: ARG002 -- the protocol's signature
-        """Return nothing: a pod names only its own gang."""
+        """Return an empty set: in ACK Lingjun's dialect a pod names only its own gang."""
         return frozenset()
 
     def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
-        """Return the gang of this name, and the gangs in which a Job or JobNetworkTopology of this name takes part."""
+        """Return the key `about`, and the gangs of a Job or JobNetworkTopology with its namespace and name."""
         del linked
         return gangs_around(about, sources)
 
     def parts(self, gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
-        """Return the gang itself: pods join by the gang's own name."""
+        """Return the gang's key only, because pods name a gang by its own name."""
         del pod_sets
         return {gang}
 
     def company(self, pod: Pod) -> Hashable | None:  # noqa: ARG002 -- the protocol's signature
-        """Return None: the reading of a pod depends only on pods of its own gang."""
+        """Return None: a pod can be read with the pods of its own gang alone."""
         return None
 
     def topologies(  # noqa: D102 -- the protocol says it; the ClusterNetworkTopology is read by Koordinator's dialect
@@ -97,7 +97,7 @@ class AckDialect:
         return ()
 
     def no_room_messages(self, no_room: NoRoom) -> Sequence[str] | None:
-        """Return the sentence of the guide for each pod."""
+        """Return a message for each pod, in the wording of ACK Lingjun's guide; None if it has none for this case."""
         return messages.no_room_messages(no_room)
 
     def template_labels(  # noqa: D102 -- the protocol says it; the guide's templates carry their labels themselves
@@ -108,7 +108,7 @@ class AckDialect:
 
 
 def _networks(sources: Sources, named: Iterable[Name], about: GangKey | None) -> Iterator[Manifest]:
-    """Yield the JobNetworkTopologies to read; with `about`, only the one of that name and the `named` ones."""
+    """Yield the JobNetworkTopologies to read: all; if `about` is given, those in `named` and the one with its name."""
     if about is None:
         yield from sources.of_kind(keys.GROUP, keys.KIND)
         return
@@ -118,7 +118,7 @@ def _networks(sources: Sources, named: Iterable[Name], about: GangKey | None) ->
 
 
 def _network(manifest: Manifest, topologies: Sequence[Topology], findings: Findings) -> _Asked:
-    """Return the request of a JobNetworkTopology (None if it is invalid), and the topology that it refers to."""
+    """Return the request of a JobNetworkTopology (None if it is invalid), and the topology with its layers."""
     own = Findings()
     network = network_of(manifest, own)
     settled = Settled()
@@ -130,11 +130,11 @@ def _network(manifest: Manifest, topologies: Sequence[Topology], findings: Findi
 
 
 def _network_for(group: Group, networks: _Networks, sources: Sources) -> _Asked | None:
-    """Return the request of the JobNetworkTopology that a group names.
+    """Return what the JobNetworkTopology requests that a group's pods name. If it is missing, the gang waits for it.
 
-    Return None if the object is invalid and in the group's own namespace. An object in another namespace is read only
-    if that namespace shares its groups with the group's namespace (docs/decisions/0013). Its faults are reported only
-    in its own namespace.
+    Return None if the object is invalid and in the group's own namespace. An object in another namespace counts only if
+    that namespace allows it (docs/decisions/0013). If that object is invalid, the gang waits, and the faults are
+    reported only in the object's namespace.
     """
     (namespace, name), own = network_named(example_of(group)), group.key.namespace
     if not sources.lends(namespace, own):
@@ -149,7 +149,10 @@ def _network_for(group: Group, networks: _Networks, sources: Sources) -> _Asked 
 
 
 def _gang(group: Group, asked: _Asked | None, findings: Findings) -> Gang | None:
-    """Return the gang of a group; None if the group or its JobNetworkTopology has faults."""
+    """Return the gang of a group of pods and Jobs; None if the group or its JobNetworkTopology has faults.
+
+    :param asked: what the JobNetworkTopology requests; None if it is invalid.
+    """
     own, name = Findings(), network_named(example_of(group))
     network, settled = asked or (None, Settled())
     check_labels(group, own)

@@ -1,4 +1,4 @@
-"""Every key string of ACK Lingjun that is read, once. Source: its user guide on network topology-aware scheduling."""
+"""The keys and fields of ACK Lingjun. Source: its user guide on network topology-aware scheduling."""
 
 from gangs.topology import network_layers
 
@@ -6,14 +6,14 @@ GROUP = network_layers.NETWORK_GROUP
 KIND = "JobNetworkTopology"
 
 JOB_NAME = "network-topology-job-name"
-"""Pod label: the JobNetworkTopology that decides how closely the gang is placed."""
+"""Pod label: the name of the JobNetworkTopology with the levels that the gang requests."""
 JOB_NAMESPACE = "network-topology-job-namespace"
-"""Pod label: its namespace; absent: the pod's own."""
+"""Pod label: the namespace of the JobNetworkTopology; absent: the pod's own namespace."""
 POD_GROUP = network_layers.POD_GROUP_LABEL
 GANG_NAME = network_layers.NAME_LABEL
 MIN_AVAILABLE = network_layers.MIN_AVAILABLE_LABEL
 PERMIT_WAIT_TIME = "network-topology-permit-wait-time"
-"""Label of a JobNetworkTopology: seconds that the gang may wait."""
+"""Label of a JobNetworkTopology: the number of seconds that the gang may wait."""
 
 LABELS = (JOB_NAME, JOB_NAMESPACE, GANG_NAME, MIN_AVAILABLE, PERMIT_WAIT_TIME)
 """Labels of the guide, on pods or on a JobNetworkTopology."""
@@ -28,4 +28,4 @@ KEYS = (
     "spec.topologyStrategy[].strategy",
     "spec.workerNum",
 )
-"""All that is read, or knowingly refused: labels, and fields of a JobNetworkTopology."""
+"""All labels, and fields of a JobNetworkTopology, that Phalanx reads or refuses."""

@@ -9,7 +9,7 @@ from gangs.findings import Findings
 from gangs.manifests import MalformedError, integer, key_of, pod_ref, ref_of
 from gangs.membership import age, live
 from gangs.model import GangKey, Manifest, ObjectRef
-from gangs.pod_consensus import advise_older, speakers
+from gangs.pod_consensus import advise_older, decisive_pods
 from gangs.sources import Sources
 from gangs.workloads.jobs import (
     JOB_API_VERSION,
@@ -31,40 +31,46 @@ Name = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class TemplatedJob:
-    """A Job whose template names the gang. `example`: a pod as the Job creates it."""
+    """A Job whose pod template names a gang. `example`: a pod as the Job creates it."""
 
     ref: ObjectRef
     job: Job
     example: Pod
     waiting_for: tuple[str, ...]
-    """The reason why a suspended Job has no pods; empty if it is not suspended."""
+    """The entries of `Gang.waiting_for` if the Job is suspended; else empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The live pods and the Jobs that name one gang, oldest first. Ended Jobs are left out. Never both are empty."""
+    """The live pods and the Jobs that name one gang, the oldest first. Ended Jobs are left out.
+
+    There is at least one pod or Job.
+    """
 
     key: GangKey
     pods: tuple[Pod, ...]
     jobs: tuple[TemplatedJob, ...]
 
     @property
-    def speakers(self) -> list[tuple[ObjectRef, str, Pod]]:
-        """The objects whose labels describe the gang: the Jobs, and the decisive pods (`speakers`) without such a Job.
+    def deciding_objects(self) -> list[tuple[ObjectRef, str, Pod]]:
+        """The objects whose labels count for the gang, as (object, path of its labels, pod with these labels).
 
-        Each has the path of its labels and a pod with these labels.
+        They are the Jobs, and the decisive ones among the pods of no Job (`pod_consensus.decisive_pods`).
         """
         texts = [(each.ref, "spec.template.metadata.labels", each.example) for each in self.jobs]
-        return texts + [(pod_ref(pod), "metadata.labels", pod) for pod in speakers(self.bare)]
+        return texts + [(pod_ref(pod), "metadata.labels", pod) for pod in decisive_pods(self.bare)]
 
     @property
     def bare(self) -> list[Pod]:
-        """Pods that none of the Jobs made."""
+        """The pods that none of the group's Jobs controls."""
         return [pod for pod in self.pods if not any(owned_by(pod, each.job) for each in self.jobs)]
 
     @property
     def source(self) -> ObjectRef:
-        """The object that asked: the first Job, even if only its pods have been read so far, else the first pod."""
+        """The object that asks for the gang: the oldest Job.
+
+        If no Job is known, it is the Job that the first pod names as its controller, or else the first pod.
+        """
         return self.jobs[0].ref if self.jobs else _maker_of(self.pods[0])
 
     @property
@@ -85,7 +91,7 @@ class Group:
 
 
 def _maker_of(pod: Pod) -> ObjectRef:
-    """The Job that controls the pod, or else the pod itself."""
+    """Return a reference to the Job that controls the pod; if there is none, to the pod itself."""
     owner = controller_of(pod)
     if owner is None or (owner.api_version, owner.kind) != (JOB_API_VERSION, JOB_KIND):
         return pod_ref(pod)
@@ -105,15 +111,15 @@ def gang_of(pod: Pod) -> GangKey | None:
 
 
 def network_named(pod: Pod) -> Name:
-    """The JobNetworkTopology that a member names."""
+    """Return namespace and name of the JobNetworkTopology that a member's labels name."""
     labels = pod.metadata.labels
     return labels.get(keys.JOB_NAMESPACE) or pod.metadata.namespace, labels.get(keys.JOB_NAME, "")
 
 
 def groups_of(sources: Sources, about: GangKey | None = None) -> list[Group]:
-    """Return every gang that live pods or unfinished Jobs name, ordered by key.
+    """Return, for each gang that live pods or unfinished Jobs name, these pods and Jobs, ordered by the gang's key.
 
-    With `about`, the result is limited to gangs that may concern this name.
+    :param about: if given, only Jobs are read that may have to do with this gang.
     """
     pods: defaultdict[GangKey, list[Pod]] = defaultdict(list)
     jobs: defaultdict[GangKey, list[TemplatedJob]] = defaultdict(list)
@@ -139,8 +145,10 @@ def groups_of(sources: Sources, about: GangKey | None = None) -> list[Group]:
 
 
 def _worth_reading(sources: Sources, about: GangKey | None) -> list[Manifest]:
-    """Return the Jobs to read; with `about`, the Jobs of gangs of this name, or in which an object of this name takes
-    part.
+    """Return the Jobs to read: all whose pods name a gang.
+
+    If `about` is given, these are only the Jobs of the gang with this key, and of gangs with a Job or
+    JobNetworkTopology of its name.
     """
     if about is None:
         return [each for each in sources.of_kind(JOB_GROUP, JOB_KIND) if _gang_in(each)]
@@ -151,32 +159,39 @@ def _worth_reading(sources: Sources, about: GangKey | None) -> list[Manifest]:
 
 
 def gangs_around(about: GangKey, sources: Sources) -> set[GangKey]:
-    """Return the gang of this name, and the gangs of Jobs that have this name or name a JobNetworkTopology of this
-    name.
+    """Return the key `about`, and the gangs of Jobs that have its namespace and name.
+
+    Gangs of Jobs that name a JobNetworkTopology with this namespace and name are included.
     """
     jobs = sources.sought(JOB_GROUP, JOB_KIND, _parts_of, (about.namespace, about.name))
     return {about, *(GangKey(NAME, *gang) for job in jobs for gang in _gang_in(job))}
 
 
 def _gang_in(job: Manifest) -> tuple[Name, ...]:
-    """The gang that the Job's pods name (`gang_of`); nothing where they name none."""
+    """Return namespace and name of the gang that a Job's pods name, in a tuple; empty if they name none.
+
+    They are the Job's index values (`kube.catalog.Naming`), by which the Jobs of a gang are found.
+    """
     labels = template_says(job, "labels")
     network = labels.get(keys.JOB_NAME)
     return ((key_of(job)[2], labels.get(keys.GANG_NAME) or network),) if network else ()
 
 
 def _parts_of(job: Manifest) -> tuple[Name, ...]:
-    """The objects that take part in the gang that the Job's pods name: the Job, and the JobNetworkTopology."""
+    """Return (namespace, name) of a Job, and of the JobNetworkTopology that its pods name; empty if they name none.
+
+    They are the Job's index values (`kube.catalog.Naming`), by which the Jobs are found that have to do with an object.
+    """
     labels, (_, _, namespace, name) = template_says(job, "labels"), key_of(job)
     network = labels.get(keys.JOB_NAME)
     return ((namespace, name), (labels.get(keys.JOB_NAMESPACE) or namespace, network)) if network else ()
 
 
 def check_labels(group: Group, findings: Findings) -> None:
-    """Report labels that are missing, that belong to another dialect, or that differ within the gang."""
+    """Report labels of a gang's pods and Jobs that are missing, of another dialect, unknown, or different."""
     first: tuple[ObjectRef, Name] | None = None
     advise_older(group.bare, (keys.JOB_NAME, keys.JOB_NAMESPACE, keys.MIN_AVAILABLE), "labels", findings)
-    for ref, at, pod in group.speakers:
+    for ref, at, pod in group.deciding_objects:
         labels = pod.metadata.labels
         if keys.POD_GROUP in labels:
             problem = f"cannot be combined with {keys.JOB_NAME}"
@@ -193,9 +208,12 @@ def check_labels(group: Group, findings: Findings) -> None:
 
 
 def minimum_of(group: Group, findings: Findings) -> int:
-    """Return the minimum of members from the gang's labels; 0 if no valid label states it."""
+    """Return the gang's minimum from the label `min-available` on its pods and Jobs; 0 if no valid label states it.
+
+    Missing and different labels are faults.
+    """
     found: tuple[ObjectRef, int] | None = None
-    for ref, at, pod in group.speakers:
+    for ref, at, pod in group.deciding_objects:
         number = _number(ref, f"{at}[{keys.MIN_AVAILABLE}]", pod, findings)
         if number is None:
             continue
@@ -220,9 +238,11 @@ def _number(ref: ObjectRef, at: str, pod: Pod, findings: Findings) -> int | None
 
 
 def check_numbers(group: Group, minimum: int, network: str, workers: int | None, findings: Findings) -> None:
-    """Report workerNum, parallelism and min-available if they disagree. The message names all three.
+    """Report different numbers in `workerNum`, the Jobs' `parallelism` and `min-available`, which must be equal.
 
-    :param workers: workerNum of the JobNetworkTopology called `network`; None while that object does not exist.
+    :param minimum: the gang's minimum, from the label `min-available`; 0 if unknown, and then nothing is reported.
+    :param network: namespace and name of the JobNetworkTopology.
+    :param workers: its `workerNum`; None if the object does not exist.
     """
     if not minimum:
         return
@@ -245,13 +265,13 @@ def _pods(count: int) -> str:
 
 
 def touches(group: Group, about: GangKey) -> bool:
-    """Whether the gang has this name, or a Job or JobNetworkTopology of this name takes part in it."""
+    """Whether a group has the key `about`, or one of its Jobs or its JobNetworkTopology has this namespace and name."""
     name = about.namespace, about.name
     jobs = {(each.ref.namespace, each.ref.name) for each in group.jobs}
-    networks = {network_named(pod) for _, _, pod in group.speakers}
+    networks = {network_named(pod) for _, _, pod in group.deciding_objects}
     return group.key == about or name in jobs | networks
 
 
 def example_of(group: Group) -> Pod:
-    """Return the pod whose labels decide for the gang."""
-    return group.speakers[0][2]
+    """Return a pod with the labels that count for the gang: of the first Job, else of the first decisive pod."""
+    return group.deciding_objects[0][2]

@@ -1,4 +1,4 @@
-"""ACK Lingjun's own sentence on a waiting member's PodScheduled condition, in the shape its guide shows."""
+"""The message in the condition PodScheduled of members that wait for capacity, worded as in ACK Lingjun's guide."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ ROOT = "RootNode"
 
 
 def no_room_messages(no_room: NoRoom) -> Sequence[str] | None:
-    """Return one sentence, equal for every member; None while victims terminate.
+    """Return the same message for each member; None if the gang has a plan with evictions.
 
-    Capacity is free then, and the guide defines no message for this case.
+    The guide has no message for that case, so the caller uses Phalanx's own.
     """
     if no_room.evicting:
         return None
@@ -21,7 +21,10 @@ def no_room_messages(no_room: NoRoom) -> Sequence[str] | None:
 
 
 def failure(no_room: NoRoom, network: str) -> str:
-    """Why no domain holds the job, with the slots of each. `network`: namespace/name of its JobNetworkTopology."""
+    """Return the message that no domain has capacity for the gang, with the number of members that fit in each.
+
+    :param network: `namespace/name` of the gang's JobNetworkTopology.
+    """
     offers = no_room.node_offers()
     reasons = Counter(each.reason for each in offers if not each.slots)
     providing = sum(1 for each in offers if each.slots)
@@ -49,7 +52,7 @@ def _detail(no_room: NoRoom, offers: Sequence[NodeOffer], reasons: Counter[str],
 
 
 def _paths(no_room: NoRoom, offers: Sequence[NodeOffer]) -> str:
-    """The domains in the order of their first nodes' names, as the API server lists nodes."""
+    """Return the part of the message about each domain, ordered by the name of the domain's first node."""
     first: dict[tuple[str, ...], str] = {}
     for each in sorted(offers, key=lambda offer: offer.node):
         for depth in range(len(each.path) + 1):

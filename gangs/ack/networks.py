@@ -1,4 +1,4 @@
-"""JobNetworkTopology: how closely a job is gathered, layer by layer, and how many workers it has."""
+"""JobNetworkTopology objects: the layers (levels) that a gang requires or prefers, and the number of its workers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _FIELDS = ("topologyStrategy", "workerNum")
 
 
 class LayerStrategy(msgspec.Struct, frozen=True):
-    """One entry of topologyStrategy."""
+    """One entry of `topologyStrategy` in a JobNetworkTopology: a layer, and MustGather or PreferGather."""
 
     layer: str = ""
     strategy: str = ""
@@ -31,7 +31,10 @@ class JobNetworkSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The request of a JobNetworkTopology. `timeout`: seconds; None: the gang waits without limit."""
+    """The request of a JobNetworkTopology for its gang. `workers`: the number of its pods.
+
+    `timeout`: how many seconds the gang may wait; None: without limit.
+    """
 
     ref: ObjectRef
     gathers: tuple[Gather, ...]
@@ -40,7 +43,7 @@ class Network:
 
 
 def network_of(manifest: Manifest, findings: Findings) -> Network | None:
-    """Return the request of a JobNetworkTopology's manifest; None if it is invalid. Faults go to `findings`."""
+    """Return what a JobNetworkTopology requests; None if it is invalid. Faults go to `findings`."""
     ref, before = ref_of(manifest), len(findings.faults)
     try:
         spec = decode(manifest.get("spec") or {}, JobNetworkSpec, ref, "spec")
@@ -62,7 +65,10 @@ def network_of(manifest: Manifest, findings: Findings) -> Network | None:
 
 
 def advise_labels(labels: Mapping[str, str], ref: ObjectRef, at: str, findings: Findings) -> None:
-    """Warn of labels that resemble the guide's labels but are unknown. Most often they are typos."""
+    """Report, as advice, unknown labels with a prefix of ACK Lingjun's labels. Most often they are typos.
+
+    :param at: the path of the labels in the object `ref`.
+    """
     for key in labels:
         if key.startswith(keys.PREFIXES) and key not in keys.LABELS:
             findings.advise(ref, f"{at}[{key}]", f"is ignored: the known labels are {', '.join(keys.LABELS)}")

@@ -1,5 +1,6 @@
-"""ACK Lingjun as a system that may run here. It has no webhooks as evidence, so only an annotation cedes its
-workloads.
+"""ACK Lingjun as a system to which workloads can be ceded.
+
+Phalanx cannot detect that it runs, so its workloads are ceded only if an administrator's annotation names it.
 """
 
 from gangs.ack import NAME

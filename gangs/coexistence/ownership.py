@@ -1,8 +1,8 @@
-"""The systems that run in the cluster and whose objects Phalanx reads, and the workloads that are ceded to them.
+"""The detection of other scheduling systems, such as Kueue, whose workloads are then ceded to them.
 
-The evidence for a system is its registered admission webhooks (`systems`, docs/decisions/0005). Its CRDs are no
-evidence, because Phalanx installs the same ones. The cluster administrator's choice overrides the evidence. It is made
-by annotations on Phalanx's own webhook configuration, because all parts of Phalanx read that object.
+A system is detected by its registered admission webhooks (`systems`, docs/decisions/0005). Its CRDs show nothing,
+because Phalanx installs the same ones. Cluster administrators override the detection by the annotations `adopt` and
+`leave` on Phalanx's own webhook configuration, because all servers of Phalanx read that object.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ _CONFIGURATIONS = (MUTATING, VALIDATING)
 EVIDENCE_KINDS: tuple[ResourceKind, ...] = tuple(
     ResourceKind(ADMISSION, ("v1",), kind, f"{kind.lower()}s", namespaced=False) for kind in _CONFIGURATIONS
 )
-"""Kinds to watch for signs of other systems, and for the choice about them."""
+"""Kinds to watch: webhook configurations, by which other systems are detected and administrators override this."""
 
 OWN = f"{MUTATING} {keys.CONFIGURATION}"
 ALL = "all"
@@ -32,10 +32,11 @@ IGNORED = "ignored"
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A system to which a dialect's workloads are ceded.
+    """A scheduling system to which a dialect's workloads are ceded.
 
-    `evidence`: the object that shows that the system runs; None: the administrator's annotation cedes the workloads.
-    `by_default`: the system is part of Kubernetes, so that neither evidence nor an annotation is needed.
+    `evidence`: the webhook configuration by which the system was detected; None: an administrator's annotation names
+    the system, or `by_default` is true. `by_default`: the system is part of Kubernetes, so neither evidence nor an
+    annotation is needed.
     """
 
     system: str
@@ -44,7 +45,7 @@ class Neighbour:
     by_default: bool = False
 
     def __str__(self) -> str:
-        """Return the system's title and the evidence for it."""
+        """Return the system's title and why workloads are ceded to it, for messages."""
         if self.by_default:
             return f"{self.title}, which schedules groups of its own"
         if self.evidence is None:
@@ -54,22 +55,29 @@ class Neighbour:
 
 @dataclass(frozen=True, slots=True)
 class CededAdvice(Advice):
-    """Advice on an object that is ceded to another system."""
+    """Advice that an object is ceded to another system, so that Phalanx does not act on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CededToOthers:
-    """The ceded dialects. `to`: by dialect, the system. `carried`: gangs that stay with Phalanx to their end."""
+    """The dialects that are ceded to other systems, and the gangs of these dialects that are not.
+
+    `to`: by name of a ceded dialect, the system. `carried`: the gangs of ceded dialects that Phalanx handles until they
+    end, because it had admitted members before the system was detected.
+    """
 
     to: Mapping[str, Neighbour] = field(default_factory=dict)
     carried: frozenset[GangKey] = frozenset()
 
     def leaves(self, key: GangKey) -> bool:
-        """Whether the gang is ceded to another system."""
+        """Whether the gang is ceded to another system: its dialect is ceded, and the gang is not in `carried`."""
         return key.dialect in self.to and key not in self.carried
 
     def carries(self, reading: Reading) -> Reading:
-        """Return the part of a ceded dialect's reading that concerns the gangs that stay with Phalanx to their end."""
+        """Return, from a ceded dialect's reading, the gangs that Phalanx still handles (`carried`).
+
+        Faults and advice on pods, and on objects with the name of such a gang, are included.
+        """
         ours = {(key.namespace, key.name) for key in self.carried}
 
         def concerned(ref: ObjectRef) -> bool:
@@ -82,7 +90,10 @@ class CededToOthers:
         )
 
     def advice(self, dialect: str, ref: ObjectRef) -> CededAdvice:
-        """Return the advice for the user of a ceded object."""
+        """Return the advice that the object `ref` is ceded, and how an administrator can change this.
+
+        :param dialect: the name of a ceded dialect.
+        """
         neighbour = self.to[dialect]
         remedy = f"for Phalanx to place it, annotate {OWN} with {keys.ADOPT}: {neighbour.system}"
         return CededAdvice(ref, "metadata", f"is left to {neighbour}; {remedy}")
@@ -92,7 +103,10 @@ NOTHING = CededToOthers()
 
 
 def systems_ceded_to(sources: Sources) -> Mapping[str, Neighbour]:
-    """Return, by dialect, the system to which its workloads are ceded. Phalanx handles all other dialects."""
+    """Return, by name of each ceded dialect, the system to which its workloads are ceded.
+
+    Phalanx handles all other dialects.
+    """
     if not any(sources.has(ADMISSION, kind) for kind in _CONFIGURATIONS):
         return {}
     adopted, left = chosen(sources, keys.ADOPT), chosen(sources, keys.LEAVE)
@@ -111,15 +125,16 @@ def systems_ceded_to(sources: Sources) -> Mapping[str, Neighbour]:
 
 
 def ceded_beside_kubernetes(sources: Sources) -> Mapping[str, Neighbour]:
-    """Return, by dialect, the systems to which workloads are ceded, without kube-scheduler itself.
+    """Return, by name of each dialect that is ceded to a system other than kube-scheduler, this system.
 
-    That kube-scheduler places its own groups is no news, and it protects no pod from eviction.
+    kube-scheduler is left out: reports need not say that it places its own PodGroups, and it exempts no pod from
+    eviction.
     """
     return {name: each for name, each in systems_ceded_to(sources).items() if not each.by_default}
 
 
 def chosen(sources: Sources, annotation: str) -> tuple[str, ...]:
-    """Return the names in an annotation of Phalanx's webhook configuration, which are separated by commas."""
+    """Return the names in a comma-separated annotation of Phalanx's webhook configuration; empty if it is absent."""
     text = ((_own(sources) or {}).get("metadata", {}).get("annotations") or {}).get(annotation, "")
     return tuple(name for part in text.split(",") if (name := part.strip()))
 
@@ -130,12 +145,15 @@ def _own(sources: Sources) -> Manifest | None:
 
 
 def exemptions_count(sources: Sources) -> bool:
-    """Whether users may exempt their own pods from eviction, as dialects let them."""
+    """Whether users may exempt their pods from eviction by labels or annotations of a dialect.
+
+    Administrators can forbid it by the annotation `phalanx.dev/exemptions`.
+    """
     return IGNORED not in chosen(sources, keys.EXEMPTIONS)
 
 
 def running(sources: Sources) -> Iterator[tuple[System, ObjectRef]]:
-    """Yield the systems that run in the cluster, each with the object that shows it."""
+    """Yield the systems that are detected in the cluster, each with the webhook configuration that shows it."""
     for system in SYSTEMS:
         shown = _shown(sources, system)
         if shown is not None:
@@ -143,18 +161,27 @@ def running(sources: Sources) -> Iterator[tuple[System, ObjectRef]]:
 
 
 def admitted_by_us(pod: Pod) -> str:
-    """Return the dialect for which Phalanx's webhook admitted a live pod; "" for any other pod."""
+    """Return the dialect in the label that Phalanx's webhook gave a live pod.
+
+    Return "" for a pod that the webhook did not admit as a member, and for a finished or terminating pod.
+    """
     return "" if pod.finished or pod.terminating else pod.metadata.labels.get(keys.DIALECT, "")
 
 
 def _shown(sources: Sources, system: System) -> Manifest | None:
-    """Return the webhook configuration that shows a system: mutating ones first, then by name; None if none does."""
+    """Return the first webhook configuration that belongs to a system; None if there is none.
+
+    Mutating configurations come first. Each sort is ordered by name.
+    """
     kinds = (sources.sought(ADMISSION, kind, _systems_in, system.name) for kind in _CONFIGURATIONS)
     return next((each for found in kinds for each in found), None)
 
 
 def _systems_in(configuration: Plain) -> list[str]:
-    """Return the names of the systems that a webhook configuration shows."""
+    """Return the names of the systems to which a webhook configuration belongs.
+
+    They are the object's index values (`kube.catalog.Naming`), by which `_shown` finds it.
+    """
     return [system.name for system in SYSTEMS if system.shows_in(configuration)]
 
 

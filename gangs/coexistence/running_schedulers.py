@@ -1,9 +1,9 @@
-"""The schedulers that run in the cluster, which decide whether a gang's pod may keep its own (docs/decisions/0010).
+"""Which schedulers run in the cluster. A gang's pod keeps its `schedulerName` only if that scheduler runs.
 
-The stock scheduler always runs. The scheduler of a system that Phalanx knows runs if the system runs
-(`gangs.coexistence.ownership`). Any other name is a profile of the stock scheduler or an unknown scheduler. It runs if
-it has tried pods. A ConfigMap of Phalanx, which all servers read, overrides these rules. It holds the schedulers for
-which pods waited in vain, and the entries of the cluster administrator.
+The stock scheduler always runs. The scheduler of a system that Phalanx knows runs if the system is detected
+(`gangs.coexistence.ownership`). Any other scheduler, such as a profile of the stock scheduler, runs if it has tried to
+schedule pods. A ConfigMap of Phalanx overrides these rules (docs/decisions/0010). The controller writes the schedulers
+into it that did not try released pods. Cluster administrators write their own entries.
 """
 
 import re
@@ -22,34 +22,43 @@ from kube.scheduling import names_another_scheduler
 
 CONFIG_KIND = "ConfigMap"
 KNOWN = ResourceKind("", ("v1",), CONFIG_KIND, "configmaps", only=(keys.SYSTEM_NAMESPACE, keys.SCHEDULERS))
-"""The ConfigMap about schedulers, as a resource to watch."""
+"""The ConfigMap about schedulers, as a kind to watch."""
 
 FIELD = "spec.schedulerName"
 
 WHERE = f"{CONFIG_KIND} {keys.SYSTEM_NAMESPACE}/{keys.SCHEDULERS}"
 
 RUNS, ABSENT, UNTRIED = "runs", "absent", "untried"
-"""The ConfigMap's values for a scheduler. A person writes the first two. The controller writes the last, with a time.
+"""The ConfigMap's values for a scheduler. Administrators write "runs" or "absent".
+
+The controller writes "untried", a time and a count (`Learnt`).
 """
 
 _NAME = re.compile(r"[-._a-zA-Z0-9]{1,253}")
-"""The pattern for keys of a ConfigMap's data."""
+"""The pattern of valid keys in a ConfigMap's data."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """The record that pods waited for a scheduler in vain. `since`: RFC 3339 time; `times`: how often it happened."""
+    """The controller's record that a scheduler did not try released pods, so that it probably does not run.
+
+    `since`: the time (RFC 3339) of the last case. `times`: the number of cases.
+    """
 
     since: str
     times: int = 1
 
     def __str__(self) -> str:
-        """Return the value for the ConfigMap."""
+        """Return the record as the value in the ConfigMap."""
         return f"{UNTRIED} {self.since} {self.times}"
 
 
 def runs(name: str, sources: Sources) -> bool:
-    """Whether the scheduler of this name runs in the cluster, by the ConfigMap or the observed evidence."""
+    """Whether the scheduler with this name runs in the cluster.
+
+    An administrator's entry in the ConfigMap decides. Without an entry, the scheduler runs if its system is detected or
+    if it has tried pods. A record of the controller (`Learnt`) holds until the scheduler tries a pod after it.
+    """
     if name in (keys.STOCK_SCHEDULER, ""):
         return True
     decided = _reason(name, sources)
@@ -66,27 +75,34 @@ def runs(name: str, sources: Sources) -> bool:
 
 
 def learnt(name: str, sources: Sources) -> Learnt | None:
-    """Return the record that pods waited for this scheduler in vain; None if there is none."""
+    """Return the controller's record that this scheduler did not try released pods; None if there is none."""
     word, _, rest = _reason(name, sources).partition(" ")
     since, _, times = rest.partition(" ")
     return Learnt(since, int(times) if times.isascii() and times.isdigit() else 1) if word == UNTRIED else None
 
 
 def learnable(name: str, sources: Sources) -> bool:
-    """Whether the controller may record this scheduler: the name is a valid key, and no person has decided about it."""
+    """Whether the controller may write a record about this scheduler into the ConfigMap.
+
+    It may if the name is a valid key and no administrator has written an entry for it.
+    """
     return bool(_NAME.fullmatch(name)) and _reason(name, sources) not in (RUNS, ABSENT)
 
 
 def scheduler_to_use(name: str, pod_keys: PodKeys, sources: Sources) -> str:
-    """Return the scheduler for a gang's pod whose manifest names this one, in the dialect with these keys."""
+    """Return the `schedulerName` that admission sets on a gang's pod whose manifest has the scheduler `name`.
+
+    It is `name` if that scheduler runs. It is the stock scheduler if `name` does not run, or if it belongs to the pod's
+    own dialect (`PodKeys.scheduler_names`).
+    """
     stands_for_stock = name == "" or name in pod_keys.scheduler_names
     return name if not stands_for_stock and runs(name, sources) else keys.STOCK_SCHEDULER
 
 
 def unread(name: str, pod_keys: PodKeys, listed: Callable[[str], bool]) -> str:
-    """Return the resource that must still be listed before `scheduler_to_use` is reliable; "" if none is missing.
+    """Return a resource that a server must still list before it can call `scheduler_to_use`; "" if none is missing.
 
-    :param listed: whether the objects of a resource, by its plural, have been listed.
+    :param listed: a function that returns whether the objects of a resource, by its plural, have been listed.
     """
     if name in (keys.STOCK_SCHEDULER, "", *pod_keys.scheduler_names):
         return ""
@@ -96,7 +112,10 @@ def unread(name: str, pod_keys: PodKeys, listed: Callable[[str], bool]) -> str:
 
 
 def advice_on(name: str, pod_keys: PodKeys, sources: Sources) -> str:
-    """Return advice for the user of such a pod; "" if it names the stock scheduler or its own system's scheduler."""
+    """Return advice for the user of a gang's pod about its `schedulerName`: whether that scheduler gets the pod.
+
+    Return "" for the stock scheduler and for schedulers of the pod's own dialect.
+    """
     if name in (keys.STOCK_SCHEDULER, "", *pod_keys.scheduler_names):
         return ""
     if scheduler_to_use(name, pod_keys, sources) == name:
@@ -110,16 +129,16 @@ def advice_on(name: str, pod_keys: PodKeys, sources: Sources) -> str:
 
 
 def waited_for(reading: Reading, sources: Sources) -> Reading:
-    """Return the reading, in which gangs with misdirected members wait.
+    """Return the reading, in which each gang waits that has a gated member whose scheduler does not run.
 
-    A gang with gated members whose scheduler does not run here waits until these members are recreated.
+    A pod's `schedulerName` cannot be changed, so the gang waits until the member is recreated.
     """
     gangs = tuple(_waiting(gang, sources) for gang in reading.gangs)
     return replace(reading, gangs=gangs) if any(map(is_not, gangs, reading.gangs)) else reading
 
 
 def misdirected(pod: Pod, sources: Sources) -> bool:
-    """Whether a member that Phalanx's webhook admitted names a scheduler that does not run here."""
+    """Whether a live pod that Phalanx's webhook admitted names a scheduler that does not run in the cluster."""
     return names_another_scheduler(pod) and bool(admitted_by_us(pod)) and not runs(pod.spec.scheduler_name, sources)
 
 

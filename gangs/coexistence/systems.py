@@ -1,4 +1,4 @@
-"""The systems that may run beside Phalanx: each dialect brings the row of its own."""
+"""The table of the other scheduling systems that may run in the cluster. Each dialect's package describes its own."""
 
 from collections.abc import Mapping
 
@@ -17,9 +17,9 @@ CHOICES = tuple(each.name for each in SYSTEMS)
 """Names of systems that the annotations `adopt` and `leave` may contain."""
 
 MAY_BE_LEFT = frozenset({*CHOICES, *(name for each in SYSTEMS for name in each.dialects)})
-"""Names of the systems, and of the dialects that may be ceded to them: all dialects except Phalanx's own."""
+"""The names of the systems, and of the dialects that may be ceded to them. Phalanx's own dialect is never ceded."""
 
 COMPONENTS: Mapping[str, tuple[str, ...]] = {
     each.component: each.dialects for each in sorted(SYSTEMS, key=lambda each: each.component) if each.component
 }
-"""By component (manifests/without-…): the dialects whose keys the component removes from the webhook configuration."""
+"""By kustomize component (manifests/without-…): the dialects whose keys it removes from the webhook configuration."""

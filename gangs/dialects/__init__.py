@@ -1,4 +1,4 @@
-"""All dialects together: functions whose callers need not know which dialects exist.
+"""Functions over all dialects, so that their callers need not know which dialects exist.
 
 The inputs are Kubernetes objects and pods (`gangs.sources.Sources`). The outputs are gangs, topologies, faults and
 advice. Start with `table` (the list of dialects) and `protocol` (what each dialect implements, docs/decisions/0018).

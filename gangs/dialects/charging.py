@@ -1,7 +1,6 @@
-"""Queues of all dialects, for gangs of Gang objects: the system of a queue, and what the gang is charged to.
+"""The look-up of queues of all dialects, for Gang objects, which may name a queue of any system.
 
-A Gang may name a queue of any system that has queues in the cluster. The dialect of Gang objects knows no system's
-queues.
+Phalanx's own dialect, which reads Gang objects, has no queues, and knows no other dialect.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,16 +21,16 @@ _CHARGING = tuple(each for each in DIALECTS if isinstance(each, Charging))
 
 @dataclass(frozen=True)
 class AllQueues:
-    """The queues among these sources. Each queue is looked up once for all its gangs (`gangs.sources.Queues`)."""
+    """The look-up of queues in the objects of `sources` (`gangs.sources.Queues`). It caches each queue."""
 
     sources: Sources
     _known: dict[tuple[str, str], Charged] = field(default_factory=dict)
 
     def charged(self, namespace: str, queue: str, pods: Iterable[Pod]) -> Charged:
-        """Return what a queue's name charges a gang to.
+        """Return the account whose quota a gang with these pods uses, by the name of a queue in its namespace.
 
-        If the queue is ceded to a system that runs here, the gang waits, unless some of its `pods` hold a node. A gang
-        that has started stays with Phalanx to its end, and so does its charge (docs/decisions/0005).
+        If the queue is ceded to a system that runs in the cluster, the gang waits. A gang of which a pod has a node
+        does not wait, because a started gang stays with Phalanx until it ends (docs/decisions/0005).
         """
         found = self._known.get((namespace, queue))
         if found is None:
@@ -42,9 +41,9 @@ class AllQueues:
         return replace(found, waiting_for=(_left_to(neighbour, namespace, queue),))
 
     def named_on(self, pod: Pod) -> QueueNamed | None:
-        """Return the queue that a pod names itself; None if it names none, or if the queue's system runs here.
+        """Return the queue that a pod itself names; None if it names none.
 
-        Such a system counts its queues itself.
+        Return None also if the queue's system runs in the cluster, because this system counts the quota itself.
         """
         named = (each.queue_named(pod) for each in self._ours)
         return next((each for each in named if each is not None), None)
@@ -61,12 +60,12 @@ class AllQueues:
 
     @cached_property
     def _ours(self) -> Sequence[Charging]:
-        """The dialects whose queues Phalanx counts, computed once because every pod of every gang needs them."""
+        """The dialects with queues that are not ceded, computed once because every pod of a gang needs them."""
         return [each for each in _CHARGING if each.name not in self._left]
 
 
 def _left_to(neighbour: Neighbour, namespace: str, queue: str) -> str:
-    """Return what a gang waits for if its queue is ceded to a system that runs in the cluster."""
+    """Return the entry of `Gang.waiting_for` for a gang whose queue is ceded to a system that runs in the cluster."""
     return (
         f"queue {namespace}/{queue} to be counted by Phalanx: it is left to {neighbour}, which counts no Gang; leave "
         f"spec.queue out, or annotate {OWN} with {keys.ADOPT}: {neighbour.system}"

@@ -1,4 +1,8 @@
-"""Claims: for each pod the dialect that claims it and its gang, given the dialects that are ceded to other systems."""
+"""The dialect and the gang of each pod.
+
+A dialect claims a pod if the pod's labels or annotations name a gang in it. At most one dialect claims a pod. A ceded
+dialect, whose workloads another system in the cluster handles, claims none.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -13,21 +17,24 @@ from kube import keys
 from kube.objects import Pod
 
 _WRITTEN_FIRST = {first.name: (first, *(each for each in DIALECTS if each is not first)) for first in DIALECTS}
-"""By dialect, the order in which dialects are tried for a pod that admission labelled with it: this dialect first."""
+"""By the dialect in a pod's label `phalanx.dev/dialect`: the order in which dialects are tried, this dialect first."""
 
 Claim = tuple[Dialect, GangKey]
 """The dialect that claims a pod, and the gang that the pod names."""
 
 
 def names_nothing(pod: Pod) -> bool:
-    """Whether the pod has none of the fields by which pods name gangs in any dialect."""
+    """Whether the pod has no labels, no annotations and no `spec.schedulingGroup`, so that it cannot name a gang."""
     return not pod.metadata.labels and not pod.metadata.annotations and pod.spec.scheduling_group is None
 
 
 def dialect_of(pod: Pod, left: CededToOthers = NOTHING) -> Claim | None:
     """Return the dialect that claims the pod, and the gang that the pod names.
 
-    Return None for a pod of no gang or of a ceded gang. The dialect in the label that admission wrote is tried first.
+    Return None for a pod of no gang or of a ceded gang. If several dialects could claim the pod, the dialect in the
+    label `phalanx.dev/dialect`, which admission writes, comes first; then the order of `DIALECTS`.
+
+    :param left: the dialects and gangs that are ceded to other systems.
     """
     if names_nothing(pod):
         return None
@@ -37,15 +44,15 @@ def dialect_of(pod: Pod, left: CededToOthers = NOTHING) -> Claim | None:
         if key is not None and not left.leaves(key):
             return dialect, key
         if key is not None and dialect.name == written:
-            return None  # admission added the Phalanx label with its gang for this dialect, so no other one may read it
+            return None  # the pod is a member in this ceded dialect, so no other dialect may claim it
     return None
 
 
 def ceded_to_others(sources: Sources) -> CededToOthers:
-    """Return the dialects that are ceded to other systems, and the gangs that stay with Phalanx all the same.
+    """Return the dialects that are ceded to other systems, and the gangs of these dialects that are not ceded.
 
-    A gang with a live member that Phalanx admitted stays with Phalanx to its end. `sources.pods` may be the pods of
-    one gang, if the caller asks about that gang only.
+    A gang with a live member that Phalanx admitted is not ceded, so that Phalanx handles it until it ends. A caller
+    that needs the answer for one gang only may pass sources with the pods of this gang.
     """
     to = systems_ceded_to(sources)
     if not to:
@@ -56,26 +63,32 @@ def ceded_to_others(sources: Sources) -> CededToOthers:
 
 
 def parts_of(gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
-    """Return the names by which pods join a gang, derived from its own name and the names of its pod sets."""
+    """Return all keys by which pods name a gang: its own, and those that its dialect derives from its pod sets' names.
+
+    Example: in Koordinator, a gang that consists of several PodGroups has the key of each.
+    """
     grouping = (each for each in DIALECTS if each.name == gang.dialect and isinstance(each, Grouping))
     return next((each.parts(gang, pod_sets) for each in grouping), {gang})
 
 
 def protected(pod: Pod) -> str:
-    """Return why a dialect never lets this pod be a victim; "" if none objects. The pod may belong to no gang."""
+    """Return why a dialect's rules exempt the pod from eviction; "" if none does. The pod may belong to no gang."""
     return next((reason for dialect in DIALECTS if (reason := dialect.protected(pod))), "")
 
 
 def pods_by_dialect(pods: Sequence[Pod], left: CededToOthers) -> dict[str, list[Pod]]:
-    """Return the pods that each dialect may read, by its name: the pods that it claims, and the unclaimed pods.
+    """Return, by dialect name, the pods that the dialect may read: those that it claims, and those that none claims.
 
-    A ceded dialect may not read unclaimed pods.
+    A ceded dialect may read only the pods that it claims.
     """
     return by_dialect(pods, [dialect_of(pod, left) for pod in pods], left)
 
 
 def by_dialect(pods: Sequence[Pod], claims: Sequence[Claim | None], left: CededToOthers) -> dict[str, list[Pod]]:
-    """Return the pods that each dialect may read (`pods_by_dialect`), given the claim on each pod."""
+    """Return, by dialect name, the pods that the dialect may read, as `pods_by_dialect` does.
+
+    :param claims: the result of `dialect_of` for each pod, in the order of `pods`.
+    """
     seen: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod, claim in zip(pods, claims, strict=True):
         for dialect in DIALECTS:
@@ -85,9 +98,9 @@ def by_dialect(pods: Sequence[Pod], claims: Sequence[Claim | None], left: CededT
 
 
 def succeeded(pods: Sequence[Pod], left: CededToOthers) -> Counter[GangKey]:
-    """Count the succeeded pods of each gang.
+    """Return the number of succeeded pods of each gang.
 
-    Pods of Jobs are not counted here. A Job counts them itself and runs fewer pods as more of them complete.
+    Pods of Jobs are left out: the Job itself counts them, and then expects fewer pods.
     """
     ended = [pod for pod in pods if pod.status.phase == "Succeeded" and not pod.terminating]
     claims = [claim[1] for pod in ended if not counted_by_job(pod) and (claim := dialect_of(pod, left)) is not None]

@@ -1,8 +1,7 @@
-"""The pods that concern one object, so that its review need not read all pods.
+"""An index of pods by which the admission review of one object finds the pods that it needs, without reading all.
 
 `places_of` returns the index keys of a pod. `pods_about` returns the pods at the index keys of an object. The index
-ignores which dialects are ceded to other systems, because that changes with objects and not with pods. `pods_about`
-therefore returns a few more pods than the dialects will read.
+includes pods of ceded dialects, so `pods_about` may return a few more pods than the dialects read.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
@@ -35,11 +34,11 @@ _MADE, _LISTED, _COMPANY, _SPEAKING = "made", "listed", "company", "speaking"
 
 
 def places_of(pod: Pod) -> tuple[Collection[Hashable], Hashable]:
-    """Return the index keys of a pod, and its equivalence class among the pods there; None for a pod of no gang.
+    """Return the index keys of a pod, and the number of its equivalence class; None as class for a pod of no gang.
 
-    The keys are the gang that the pod names in each dialect, and the other keys by which reviews find it. Pods of one
-    class have equal labels, annotations, owners and specs, and are in the same phase of their life. The review of a
-    new pod thus needs only one pod of each class. Indexes that a workload gives its pods make no difference.
+    The keys are the gang that the pod names in each dialect, and the other keys by which reviews find the pod. Pods of
+    one class have equal labels, annotations, owners and specs, and are in the same phase of their life. Only the pod
+    indexes that a workload assigns may differ. A review of a new pod therefore needs only one pod of each class.
     """
     places = tuple(dict.fromkeys(_places(pod)))
     return places, _kind(pod) if any(isinstance(each, GangKey) for each in places) else None
@@ -83,11 +82,12 @@ def _places(pod: Pod) -> Iterator[Hashable]:
 
 
 def pods_about(manifest: Manifest, sources: Sources, find: Find) -> list[Pod]:
-    """Return the pods that the review of this object may read, ordered by namespace and name.
+    """Return the pods that the admission review of an object needs, ordered by namespace and name.
 
-    They are the pods of the gangs that the object describes or takes part in, and of gangs grouped with these. The
-    pods that the object owns are included. `sources`: all objects, with this one before or after its change. The pods
-    in `sources` are not read.
+    These are the pods that the object owns, the pods of its gang, and the pods of gangs that are grouped with it.
+
+    :param sources: all other objects. The pods in it are not used.
+    :param find: a function that returns the pods at an index key (`places_of`).
     """
     _, _, namespace, name = key_of(manifest)
     sources = sources.having(manifest)
@@ -106,7 +106,9 @@ def pods_about(manifest: Manifest, sources: Sources, find: Find) -> list[Pod]:
 
 
 def examples_of(first: Callable[[Hashable], Pod | None]) -> list[Pod]:
-    """Return one pod of each dialect in which some pod names a gang. The topologies depend on these dialects.
+    """Return, for each dialect in which any pod names a gang, one such pod.
+
+    Some dialects describe a topology only if their pods exist, so the topologies can be read with these pods alone.
 
     :param first: a function that returns any pod at an index key; None if there is none.
     """
@@ -115,7 +117,10 @@ def examples_of(first: Callable[[Hashable], Pod | None]) -> list[Pod]:
 
 
 def _linked(dialect: Grouping, find: Find) -> Callable[[GangKey], Iterable[GangKey]]:
-    """Return a function for the gangs that pods link to a gang, as in `gangs.incremental.pods.KeptPods.linked`."""
+    """Return a function from a gang to the gangs that pods' lists of groups link to it.
+
+    It computes the same as `gangs.incremental.pods.KeptPods.linked`, from the index of this module.
+    """
 
     def linked(key: GangKey) -> set[GangKey]:
         near = {each for pod in find(key) for each in dialect.joined(pod)}

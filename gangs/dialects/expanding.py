@@ -1,4 +1,4 @@
-"""Expected pods of workloads, for the planning of a dry run and a forecast."""
+"""Workloads as they are after admission, and their expected pods: the input of a dry run and of a forecast."""
 
 import logging
 from collections.abc import Container, Iterator, Sequence
@@ -19,25 +19,26 @@ from gangs.workloads import pod_templates
 from gangs.workloads.jobs import job_of
 from gangs.workloads.kind_table import WORKLOADS, Made, has_rules
 from gangs.workloads.later_pods import held_room, pods_to_come, start_order
-from gangs.workloads.suspension import unmade_by
+from gangs.workloads.suspension import child_prevented_by
 from kube.keys import WORKLOAD
 from kube.objects import Pod
 
 LOG = logging.getLogger(__name__)
 
 _BY_KINDS = {each.name for each in DIALECTS if isinstance(each, ByWorkload)}
-"""Dialects that group pods by the kind of their workload."""
+"""Names of the dialects in which the pods of one workload can be a gang although they do not name one."""
 _NOT_HERE = {"CronJob", "DaemonSet", "Service"}
-"""Kinds whose templates do not state a number of pods, or whose pods are created later."""
+"""Kinds without expected pods: their templates state no number of pods, or the pods are created much later."""
 _IN_ORDER = (
     "; it makes others only when the first run: have all made at once, or write annotations of ours on the {} itself"
 )
 
 
 def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
-    """Return the sources with admitted workloads and with the expected pods of gangs, and the faults.
+    """Return the sources with each workload as it is after admission, and with the expected pods of gangs.
 
-    Only workloads whose pods name a gang are expanded. A malformed workload is removed and has a fault.
+    Only workloads whose pods name a gang get expected pods. A malformed workload is left out. Its fault is in the
+    second part of the result.
     """
     sources = _with_groups(_with_children(sources))
     objects, faults, pods = dict(sources.objects), list[Fault](), list(sources.pods)
@@ -61,15 +62,15 @@ def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
 
 
 def _with_children(sources: Sources) -> Sources:
-    """Return the sources with the child workloads that are gangs in place of their parents.
+    """Return the sources with the child workloads that the workloads' operators would create (a TrainJob's JobSet).
 
-    A workload with faults gets no child. Its faults are reported as those of any other object.
+    The parents remain. A workload with faults gets no child, because its faults are reported on the workload itself.
     """
     made: dict[ObjectKey, Manifest | None] = {}
     for group, kind in (at for at, row in WORKLOADS.items() if row.child is not None):
         for manifest in sources.of_kind(group, kind):
             with suppress(MalformedError):
-                child = manifest if unmade_by(as_admitted(manifest, sources)) else as_made(manifest, sources)
+                child = manifest if child_prevented_by(as_admitted(manifest, sources)) else as_made(manifest, sources)
                 if child is not manifest and not review(manifest, sources)[0]:
                     child = _named_anew(child, {key[2:] for key in (*sources.objects, *made)})
                     made[key_of(child)] = child
@@ -77,7 +78,10 @@ def _with_children(sources: Sources) -> Sources:
 
 
 def _with_groups(sources: Sources) -> Sources:
-    """Return the sources with the group objects that controllers create for workloads, unless these exist."""
+    """Return the sources with the group objects that controllers create for workloads, such as a Job's PodGroup.
+
+    A workload whose group object exists, and a malformed workload, stay as they are.
+    """
     changes: dict[ObjectKey, Manifest | None] = {}
     foreseeing = [each for each in DIALECTS if isinstance(each, Foreseeing)]
     for manifest in (each for at in WORKLOADS for each in sources.of_kind(*at)):
@@ -90,7 +94,10 @@ def _with_groups(sources: Sources) -> Sources:
 
 
 def _named_anew(manifest: Manifest, taken: Container[tuple[str, str]]) -> Manifest:
-    """Return the object with a `generateName` that makes its key unique. `taken`: namespaces and names in use."""
+    """Return the object with a number in its `generateName` if another object has the same namespace and name.
+
+    :param taken: the namespaces and names in use.
+    """
     number, found = 2, manifest
     while key_of(found)[2:] in taken and "generateName" in manifest["metadata"]:
         stem = manifest["metadata"]["generateName"]
@@ -102,7 +109,9 @@ def _named_anew(manifest: Manifest, taken: Container[tuple[str, str]]) -> Manife
 def unforeseen(sources: Sources, mentioned: Container[ObjectRef]) -> Iterator[Advice]:
     """Yield advice on workloads whose pods name gangs but cannot be planned before they exist.
 
-    `mentioned`: objects that have a fault or advice already.
+    A dry run therefore has no plan for them. Examples: a CronJob, and a JobSet that creates its Jobs in order.
+
+    :param mentioned: objects that have a fault or advice already; they get no further advice.
     """
     left = ceded_to_others(sources)
     for manifest in (each for at in (*WORKLOADS, *user_defined_rows(sources)) for each in sources.of_kind(*at)):
@@ -128,11 +137,15 @@ def unforeseen(sources: Sources, mentioned: Container[ObjectRef]) -> Iterator[Ad
 def missing_pods(
     manifest: Manifest, existing: Sequence[Pod], left: CededToOthers, *, placeholders: bool
 ) -> tuple[Pod, ...]:
-    """Return the expected pods of a workload that name a gang of Phalanx. Raises `MalformedError`.
+    """Return the expected pods of a workload that name a gang that is not ceded. Raises `MalformedError`.
 
-    Capacity is reserved for pods that the workload creates only when others run if its gang comes from Phalanx's own
-    annotations. Without reserved capacity, such later pods are left out, because the earlier pods never run. The result
-    is empty if the number of pods is not read for this kind. Admission refuses such a workload.
+    A workload may create some pods only after others run. These later pods are included only if capacity is reserved
+    for them, which is so for workloads that ask by Phalanx's own annotations. Otherwise the first pods wait for the
+    later ones and never run. For a kind of which a dialect cannot count the pods, the result is empty, because
+    admission refuses such a workload.
+
+    :param existing: existing pods, possibly of other owners too.
+    :param placeholders: whether the controller reserves capacity for expected pods.
     """
     marked, planned_alone = _marked(manifest), has_rules(manifest)
     if not marked and not planned_alone and (ref_of(manifest).kind in _NOT_HERE or pod_templates.controlled(manifest)):
@@ -147,16 +160,22 @@ def missing_pods(
     made = pods_to_come.missing_by_role(manifest, existing)
     held = marked and placeholders and held_room.wanted(manifest)
     pods = (pod for _, pod in made) if held else held_room.first_made(manifest, made)
-    if all(claims):  # a Job may have 20,000 pods, and pods of one template name the same gang
+    if all(claims):  # fast path: a Job may have 20,000 pods, which all name the same gang
         return tuple(pods)
     return tuple(pod for pod in pods if dialect_of(pod, left) is not None)
 
 
 def _existing(manifest: Manifest, sources: Sources) -> Sequence[Pod]:
-    """Return the existing pods among which those of the workload are. The pods of a Job are indexed by their owner."""
+    """Return existing pods that include those of the workload.
+
+    For a Job they are only its own pods, which are indexed; for other kinds they are all pods.
+    """
     return sources.pods_of(job_of(manifest)) if has_rules(manifest) else sources.pods
 
 
 def _marked(manifest: Manifest) -> bool:
-    """Whether a template of the workload has the mark that admission writes for a gang by Phalanx's annotations."""
+    """Whether a pod template of the workload has the label `phalanx.dev/workload`.
+
+    Admission writes it if the workload itself asks to be a gang.
+    """
     return any(WORKLOAD in each.labels for each in pod_templates.templates(manifest))

@@ -1,4 +1,4 @@
-"""Advice on workloads that ask to be gangs: settings that are valid but perhaps not intended.
+"""Advice on workloads that ask to be gangs: settings that are valid but that their user may not have intended.
 
 Admission, the dry run and the doctor report this advice.
 """
@@ -22,7 +22,7 @@ from kube.keys import GANG, WORKLOAD
 from kube.objects import ObjectMeta
 
 ON_WORKLOADS = frozenset(found for each in DIALECTS for found in each.pod_keys.on_workloads)
-"""Places (labels, annotations) and keys that have an effect on a workload itself, or that a dialect refuses there."""
+"""The keys that a dialect reads, or refuses, on workloads themselves, as ("labels" or "annotations", key)."""
 _MADE_OF = {
     "PyTorchJob": ("Master", "Worker"),
     "TFJob": ("Chief", "Master", "PS", "Worker", "Evaluator"),
@@ -31,20 +31,20 @@ _MADE_OF = {
     "JAXJob": ("Worker",),
     "MPIJob": ("Launcher", "Worker"),
 }
-"""The replica types for which Kubeflow's operators create pods. Upper and lower case do not matter."""
+"""By kind: the replica types for which Kubeflow's operators create pods. Upper and lower case do not matter."""
 _MPI_REPLICAS = "spec.mpiReplicaSpecs.*.replicas"
 _VOLCANO = "batch.volcano.sh"
 
 
 def oversights(manifest: Manifest, theirs: Container[str] = ()) -> Iterator[Advice]:
-    """Yield advice on one object, if it is a workload without a controlling owner.
+    """Yield advice on a workload that asks to be a gang; none for other objects and for objects with a controller.
 
-    :param theirs: keys that are ceded to systems that run in the cluster.
+    :param theirs: keys of ceded dialects. They are ignored, because another system reads them.
     """
     row = row_of(manifest)
     if row is None or pod_templates.controlled(manifest):
         return
-    with suppress(MalformedError):  # the dialects report it
+    with suppress(MalformedError):  # the dialects report the malformed object
         ref, asks = ref_of(manifest), _asks(metadata_of(manifest), theirs)
         of_jobs = ref.kind == "JobSet"
         if not (asks or of_jobs):
@@ -66,9 +66,9 @@ def oversights(manifest: Manifest, theirs: Container[str] = ()) -> Iterator[Advi
 
 
 def not_asking(sources: Sources) -> Iterator[Advice]:
-    """Yield advice on each Volcano Job that asks for no gang. Volcano would make it a gang, Phalanx does not."""
+    """Yield advice on each Volcano Job that asks for no gang, because only Volcano makes such a Job a gang."""
     for manifest in sources.of_kind(_VOLCANO, "Job"):
-        with suppress(MalformedError):  # the dialects report it
+        with suppress(MalformedError):  # the dialects report the malformed object
             asks = _asks(metadata_of(manifest), ()) or any(map(dialect_of, example_pods(manifest)))
             if not asks and not pod_templates.controlled(manifest):
                 text = f'lacks {GANG}: the Volcano Job is no gang here; write {GANG}: "true"'
@@ -76,21 +76,24 @@ def not_asking(sources: Sources) -> Iterator[Advice]:
 
 
 def _asks(metadata: ObjectMeta, theirs: Container[str]) -> bool:
-    """Whether the workload's own labels or annotations ask for a gang."""
+    """Whether the labels or annotations of the workload itself ask for a gang.
+
+    They do not if the annotation `phalanx.dev/gang` is "false".
+    """
     asked = any(key not in theirs for _, key in _written(metadata, ON_WORKLOADS))
     return asked and metadata.annotations.get(GANG) != "false"
 
 
 def _written(metadata: ObjectMeta, keys: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return the places and keys, out of `keys`, that the metadata contain."""
+    """Return those of `keys` that the metadata contain. Each key is ("labels" or "annotations", key)."""
     there = {"labels": metadata.labels, "annotations": metadata.annotations}
     return [(place, key) for place, key in keys if key in there[place]]
 
 
 def _on_jobs(manifest: Manifest, templates: tuple[Template, ...], theirs: Container[str]) -> Iterator[Advice]:
-    """Yield advice on keys in a workload's Job templates.
+    """Yield advice on keys in the Job templates of a workload, such as a JobSet, that ask for a gang.
 
-    These keys make each Job a gang of its own. If the workload itself asks to be a gang, they have no effect.
+    Such a key makes each Job a gang of its own. If the workload itself asks to be a gang, the key has no effect.
     """
     ref, found = ref_of(manifest), list[tuple[str, str, str]]()
     for each in templates:
@@ -110,7 +113,7 @@ def _on_jobs(manifest: Manifest, templates: tuple[Template, ...], theirs: Contai
 
 
 def _uncounted(manifest: Manifest, ref: ObjectRef, row: KindRow, templates: tuple[Template, ...]) -> Iterator[Advice]:
-    """Yield advice on templates for which no field states a number of pods."""
+    """Yield advice on pod templates whose field for the number of pods is missing."""
     fields = {each.template: each.replicas for each in row.fields} if row.user_defined_by else {}
     for each in templates:
         if path := fields.get(each.pattern, ""):
@@ -125,7 +128,7 @@ def _uncounted(manifest: Manifest, ref: ObjectRef, row: KindRow, templates: tupl
 
 
 def _never_made(ref: ObjectRef, templates: tuple[Template, ...]) -> Iterator[Advice]:
-    """Yield advice on replica types that the operator does not know."""
+    """Yield advice on replica types for which the kind's operator creates no pods, because of a typo for example."""
     known = _MADE_OF.get(ref.kind, ())
     for each in templates if known else ():
         if each.way[-2].lower() not in {name.lower() for name in known}:

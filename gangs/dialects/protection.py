@@ -1,4 +1,4 @@
-"""Pods that are never victims: pods that a dialect protects, and pods of other systems that run in the cluster."""
+"""Pods that are exempt from eviction: by a rule of a dialect, or because they belong to another scheduling system."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,21 +15,22 @@ from kube.objects import Pod
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """A function that returns why a pod is never a victim; "" if it may be one.
+    """A callable that returns why a pod must not be evicted; "" if it may be a victim.
 
-    `left`: dialects that are ceded to other systems. `exempting`: whether users may exempt their own pods.
+    `left`: names of the dialects that are ceded to other systems. `exempting`: whether users may exempt their own pods
+    by a label or an annotation.
     """
 
     left: frozenset[str] = frozenset()
     exempting: bool = True
 
     def __call__(self, pod: Pod) -> str:
-        """Return the reason; "" if the pod may be a victim."""
+        """Return why the pod must not be evicted; "" if it may be a victim."""
         exempted = protected(pod) if self.exempting else ""
         return exempted or (self._anothers(pod) if self.left else "")
 
     def _anothers(self, pod: Pod) -> str:
-        """Return the reason if the pod belongs to a system that runs here; "" otherwise.
+        """Return the reason if the pod belongs to another scheduling system that runs in the cluster; "" otherwise.
 
         Only the system that started a pod may evict it. A pod that Phalanx's webhook admitted belongs to Phalanx.
         """
@@ -46,6 +47,9 @@ class Protection:
 
 
 def protection(objects: Mapping[ObjectKey, Manifest]) -> Protection:
-    """Return the protection in a cluster with these objects. Equal protections protect the same pods."""
+    """Return the protection for a cluster with these objects, which include the webhook configurations.
+
+    Two results are equal if they protect the same pods, so a caller can compare them to detect a change.
+    """
     sources = Sources(objects=objects)
     return Protection(frozenset(ceded_beside_kubernetes(sources)), exemptions_count(sources))

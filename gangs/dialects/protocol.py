@@ -1,6 +1,6 @@
-"""The protocols of a dialect: `Dialect`, which each dialect implements, and optional ones (all the others).
+"""The interfaces of dialects: `Dialect`, which each one implements, and optional protocols (all the others).
 
-The rest of Phalanx uses only the members in these protocols. docs/decisions/0018 has a table of them, and the steps to
+The rest of Phalanx uses only the members of these protocols. docs/decisions/0018 has a table of them, and the steps to
 add a dialect.
 """
 
@@ -19,82 +19,94 @@ from kube.topology import Topology
 
 
 class Dialect(Protocol):
-    """One system's way to ask for gangs. Each is one package and one line in `gangs.dialects.table.DIALECTS`.
+    """The keys and objects by which users of one system ask for gangs, such as Kueue's.
 
-    Dialects do not know each other. An argument `topologies` therefore holds the topologies of all dialects.
+    Each dialect is one package in `gangs` and one line in `gangs.dialects.table.DIALECTS`. Dialects do not import each
+    other. The parameter `topologies` of a method has the topologies of all dialects.
     """
 
     name: str
     pod_keys: PodKeys
     group_kinds: tuple[ResourceKind, ...]
-    """Objects that describe gangs; reviewed at admission and watched."""
+    """Kinds of objects that describe gangs, such as PodGroup. The webhook reviews and the controller watches them."""
     topology_kinds: tuple[ResourceKind, ...]
-    """Objects that describe topologies; reviewed at admission and watched."""
+    """Kinds of objects that describe topologies. The webhook reviews and the controller watches them."""
 
     def gang_of(self, pod: Pod) -> GangKey | None:
         """Return the gang that the pod names by its labels and annotations; None if it names none in this dialect."""
 
     def protected(self, pod: Pod) -> str:
-        """Return why this dialect never lets the pod be a victim; "" if it may be one."""
+        """Return why a key or rule of this dialect exempts the pod from eviction; "" if none does."""
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
-        """Return every gang of this dialect, with faults and advice. An invalid gang appears only as faults.
+        """Return the gangs of this dialect, with faults and advice. An invalid gang appears only as faults.
 
-        `sources.pods` holds only pods that this dialect claims, or that no dialect claims. With `about`, the result is
-        limited to the gang of this name, and to gangs in which a group object of this name takes part.
+        :param sources: its pods are those that this dialect claims, and those that no dialect claims.
+        :param topologies: the topologies of all dialects.
+        :param about: if given, only the gang with this key is returned, and gangs in which a group object with its
+            namespace and name takes part.
         """
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
-        """Return the topologies that this dialect's objects describe. An invalid one is only a fault in `findings`."""
+        """Return the valid topologies that objects of this dialect describe. Faults of the others go to `findings`."""
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
-        """Return the labels that a workload's pod template gets at admission to identify its pods as a gang's.
+        """Return the labels that admission adds to the pod templates of a workload that asks for a gang; else empty.
 
-        `claimed`: the pods of the template name a gang already, in any dialect.
+        By these labels the pods name their gang.
+
+        :param claimed: whether the pods of the templates name a gang already, in any dialect. If not, the workload may
+            still be a gang because of its namespace (`phalanx.dev/automatic`).
         """
 
 
 @runtime_checkable
 class Grouping(Protocol):
-    """A dialect whose gangs may consist of several names, or depend on pods of other gangs."""
+    """A dialect in which several keys can name one gang, or in which a gang depends on pods of another gang.
+
+    Example: Koordinator's annotation `groups` joins several PodGroups into one gang.
+    """
 
     def joined(self, pod: Pod) -> frozenset[GangKey]:
-        """Return the names that, by the pod's metadata, belong together with its own."""
+        """Return the further keys that, by the pod's labels and annotations, form one gang with the key it names."""
 
     def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
-        """Return all names that belong together with this one, which is included.
+        """Return all keys that form one gang with the key `about`, itself included.
 
-        `linked`: a function that returns the names that pods link directly to a name.
+        :param linked: a function from a key to the keys that pods directly join with it (`joined`).
         """
 
     def parts(self, gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
-        """Return the names by which pods join a gang, its own included, as far as its pod sets' names show them."""
+        """Return the keys by which pods name a gang: its own, and those that the names of its pod sets contain."""
 
     def company(self, pod: Pod) -> Hashable | None:
-        """Return a value shared by pods of different gangs whose reading depends on each other; None for other pods."""
+        """Return a value that is equal for pods that must be read together although they name different gangs.
+
+        None: the pod can be read with the pods of its own gang alone.
+        """
 
 
 @runtime_checkable
 class ByWorkload(Protocol):
-    """A dialect whose pods need not name a gang. The pods of one workload are then a gang, by the workload's kind
-    (docs/decisions/0011).
+    """A dialect in which the pods of one workload are a gang although they do not name one (docs/decisions/0011).
+
+    The kind of the workload decides whether they are.
     """
 
     name: str
     workload_kinds: tuple[ResourceKind, ...]
-    """Kinds whose number of pods the dialect reads. A workload whose gang has an unreadable number of pods is refused.
-    """
+    """Kinds of which the dialect can count the pods. A workload of another kind that would be a gang is refused."""
 
 
 @runtime_checkable
 class Propagating(Protocol):
-    """A dialect whose annotations have an effect on workloads whose child workload is the gang."""
+    """A dialect whose annotations count on a workload whose child workload is the gang, such as a TrainJob."""
 
     propagated: tuple[str, ...]
-    """Annotations that such a workload propagates to its child."""
+    """Keys of the annotations that are copied from such a workload to its child."""
 
     def asks(self, annotations: Mapping[str, str]) -> bool:
-        """Whether a workload with these annotations asks for a gang."""
+        """Whether these annotations of such a workload ask for a gang, which its child workload then is."""
 
 
 @runtime_checkable
@@ -102,7 +114,9 @@ class Foreseeing(Protocol):
     """A dialect whose group objects a controller of the cluster creates for workloads that ask for them."""
 
     def with_group(self, workload: Manifest) -> tuple[Manifest, Manifest] | None:
-        """Return the workload as its pods will name the group object, and this object; None if there is none.
+        """Return the workload with a pod template that names the group object, and the group object.
+
+        None if no group object is created for the workload.
 
         Raises `MalformedError`.
         """
@@ -110,49 +124,52 @@ class Foreseeing(Protocol):
 
 @runtime_checkable
 class Queueing(Protocol):
-    """A dialect whose workloads ask by labels on the workload itself, such as a queue's name."""
+    """A dialect in which a label on the workload itself asks for a gang, such as Kueue's queue name."""
 
     workload_labels: tuple[str, ...]
-    """Labels that identify such workloads, for the match conditions of the webhook configuration."""
+    """Keys of these labels. The webhook configuration's match conditions contain them."""
 
 
 @runtime_checkable
 class Charging(Protocol):
-    """A dialect with queues that gangs of Gang objects may be charged to, too (docs/decisions/0032)."""
+    """A dialect with queues that Gang objects may name, too (docs/decisions/0032)."""
 
     name: str
 
     def charged(self, namespace: str, queue: str, sources: Sources) -> Charged:
-        """Return what a gang of this namespace is charged to by the name of a queue."""
+        """Return the account whose quota a gang of this namespace uses, by the name of a queue."""
 
     def queue_named(self, pod: Pod) -> QueueNamed | None:
-        """Return the queue that a pod names by this dialect's keys; None if it names none."""
+        """Return the queue that a pod names by a key of this dialect; None if it names none."""
 
 
 @runtime_checkable
 class Reviewing(Protocol):
-    """A dialect with objects besides its topologies, such as queues, that must be checked, too."""
+    """A dialect with further objects to check, such as queues, which are neither group objects nor topologies."""
 
     def review(self, sources: Sources, findings: Findings) -> None:
-        """Check all these objects. Faults, and advice on settings without effect, go to `findings`."""
+        """Check all these objects in `sources`. Faults, and advice on settings without effect, go to `findings`."""
 
 
 @runtime_checkable
 class Resuming(Protocol):
-    """A dialect whose workloads are created suspended, so that their queue resumes them."""
+    """A dialect whose users create workloads suspended, because in their system a queue resumes them."""
 
     def resumes(self, manifest: Manifest) -> bool:
-        """Whether admission resumes this workload. Raises `MalformedError`."""
+        """Whether admission resumes this workload, because it is in a queue. Raises `MalformedError`."""
 
 
 @runtime_checkable
 class ShowsGroups(Protocol):
-    """A dialect that reports the state of gangs in the status of the objects that ask for them."""
+    """A dialect that reports the state of a gang in the status of its group object, such as a PodGroup."""
 
     name: str
 
     def group_statuses(self, key: GangKey, view: StatusView) -> Iterable[ObjectStatus]:
-        """Return the statuses of one gang's objects. Called when a gang or object of that name changes or is gone."""
+        """Return the statuses of the group objects of one gang.
+
+        The controller calls this when the gang, or an object of its name, changes or is deleted.
+        """
 
 
 @runtime_checkable
@@ -161,12 +178,12 @@ class ShowsQueues(Protocol):
 
     name: str
     queue_group: str
-    """The API group of the queues, and of all objects that their statuses depend on."""
+    """The API group of the queues, and of all objects on which their statuses depend."""
 
     def queue_statuses(self, view: StatusView, used: Mapping[GangKey, QuotaUse]) -> Iterable[ObjectStatus]:
         """Return the statuses of all queues.
 
-        `used`: for each gang in a queue of this dialect, what its members hold, nominated members included.
+        :param used: for each gang in a queue of this dialect, the quota that its bound and nominated members use.
         """
 
 
@@ -178,14 +195,14 @@ class ShowsTopologies(Protocol):
     topology_kinds: tuple[ResourceKind, ...]
 
     def topology_status(self, view: TopologyView) -> ObjectStatus:
-        """Return the status of the object that describes this topology."""
+        """Return the status of the object that describes the topology of the view."""
 
 
 @runtime_checkable
 class Wording(Protocol):
-    """A dialect that reports a lack of capacity on waiting members in its system's words (`Gang.messages`)."""
+    """A dialect with its own messages about a lack of capacity, which users know from its system (`Gang.messages`)."""
 
     name: str
 
     def no_room_messages(self, no_room: NoRoom) -> Sequence[str] | None:
-        """Return one message for each pod, in order; None if the system's documents define no message for this case."""
+        """Return one message for each of `no_room.pods`; None if the system documents no message for this case."""

@@ -1,4 +1,4 @@
-"""The reading of all dialects: from the sources to a `Reading` of gangs, faults and advice."""
+"""The derivation of all gangs, faults and advice (a `Reading`) from pods and objects, by all dialects."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +23,7 @@ from kube.topology import Topology
 
 
 def read_all(sources: Sources) -> Reading:
-    """Return every gang of every dialect, ordered by dialect and key, with all faults and advice."""
+    """Return the gangs of all dialects, ordered by dialect and key, with all faults and advice."""
     findings, left = Findings(), ceded_to_others(sources)
     known = checked_topologies(sources, findings, left.to)
     claims = [dialect_of(pod, left) for pod in sources.pods]
@@ -43,9 +43,11 @@ def read_all(sources: Sources) -> Reading:
 
 
 def described(manifest: Manifest, sources: Sources) -> Gang | None:
-    """Return the gang that an object among the sources describes, alone or with other objects.
+    """Return the gang that an object describes, alone or with other objects; None if it describes none.
 
-    Return None if it describes no gang, and the first gang if it describes several.
+    If it describes several gangs, the result is the first one.
+
+    :param sources: all objects, the object itself included.
     """
     ref, left = ref_of(manifest), ceded_to_others(sources)
     known, pods = known_topologies(sources), pods_by_dialect(sources.pods, left)
@@ -63,7 +65,7 @@ def described(manifest: Manifest, sources: Sources) -> Gang | None:
 def read_by(
     dialect: Dialect, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None
 ) -> Reading:
-    """Return the reading of one dialect, with the checks that apply to gangs of all dialects."""
+    """Return the gangs of one dialect (`Dialect.read`), with the checks that apply to gangs of all dialects."""
     sources = replace(sources, queues=AllQueues(sources))
     reading = waited_for(without_fractions(dialect.read(sources, topologies, about)), sources)
     return _in_lines(with_ignored_claims(reading, sources))
@@ -72,7 +74,7 @@ def read_by(
 def _read_neighbours(
     sources: Sources, claims: Sequence[Claim | None], left: CededToOthers, known: Sequence[Topology]
 ) -> tuple[Gang, ...]:
-    """Return the gangs that are ceded to other systems, without their faults, which their own system reports."""
+    """Return the gangs that are ceded to other systems. Their faults are dropped, because these systems report them."""
     unclaimed = [pod for pod, claim in zip(sources.pods, claims, strict=True) if claim is None]
     pods = by_dialect(unclaimed, [dialect_of(pod) for pod in unclaimed], NOTHING)
     read = [each.read(replace(sources, pods=pods[each.name]), known) for each in DIALECTS if each.name in left.to]
@@ -82,7 +84,7 @@ def _read_neighbours(
 def _astray(
     pods: Sequence[Pod], claims: Sequence[Claim | None], gangs: Sequence[Gang]
 ) -> tuple[tuple[Pod, GangKey], ...]:
-    """Return the live pods that name a gang but are members of no gang that was read."""
+    """Return the live pods that name a gang but are members of none of `gangs`, each with the gang that it names."""
     members = {id(member.pod) for gang in gangs for member in gang.members}
     return tuple(
         (pod, claim[1])
@@ -92,9 +94,9 @@ def _astray(
 
 
 def _in_lines(reading: Reading) -> Reading:
-    """Return the reading with each `waiting_for` text on one line.
+    """Return the reading with each text of `Gang.waiting_for` on one line and without control codes.
 
-    The texts contain user input and appear in conditions, events and logs.
+    The texts contain names that users wrote, and appear in conditions, events and logs.
     """
     if all(what.isprintable() for gang in reading.gangs for what in gang.waiting_for):
         return reading

@@ -1,7 +1,6 @@
-"""The review of one object among the others: its faults, and advice for its user.
+"""The review of one object at its admission: the faults because of which it is refused, and advice as warnings.
 
-A fault refuses the object. Advice is reported as a warning. The review of a pod also returns its gang with the pod as a
-member (`Arrival`).
+The review of a pod also returns the pod's gang, with the pod as a member (`Arrival`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,12 +35,13 @@ _GANG = GROUP, "Gang"
 
 
 def review(manifest: Manifest, sources: Sources, *, exists: bool = False) -> tuple[list[Fault], list[Advice]]:
-    """Check one object among the others: a group object, a topology, a workload or a pod.
+    """Return the faults of an object, and the advice on it. The object is a group object, topology, workload or pod.
 
-    Faults concern this object alone. Advice says which faults the object causes elsewhere, and what its gang waits
-    for. An object of no dialect has neither.
+    Advice includes faults of other objects of the same gang, and what the gang waits for. For an object that no dialect
+    reads, both lists are empty.
 
-    :param exists: whether the object exists already. The template of an existing workload gets no mark any more.
+    :param sources: the other objects.
+    :param exists: whether the object exists already. Admission then adds no labels to its pod templates any more.
     """
     if (manifest.get("apiVersion"), manifest.get("kind")) == ("v1", "Pod"):
         arriving = arrival(manifest, sources)
@@ -56,9 +56,10 @@ def review(manifest: Manifest, sources: Sources, *, exists: bool = False) -> tup
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """The review of a new pod among the others.
+    """The result of the review of a new pod.
 
-    `gang` has the pod among its members, as `member`. Both are None if the pod names no gang, or an unreadable gang.
+    `gang`: the pod's gang, with the pod as a member. `member`: this member. Both are None if the pod names no gang, or
+    if the gang has faults.
     """
 
     faults: Sequence[Fault] = ()
@@ -68,7 +69,10 @@ class Arrival:
 
 
 def arrival(manifest: Manifest, sources: Sources) -> Arrival:
-    """Check a pod (`review`) and read its gang with the pod. `sources` may hold only the pods of its gang."""
+    """Review a new pod: return its faults and advice (`review`), and its gang with the pod as a member.
+
+    :param sources: the other objects, and at least the other pods of the pod's gang.
+    """
     try:
         pod = pod_of(manifest)
     except MalformedError as error:
@@ -93,11 +97,12 @@ def arrival(manifest: Manifest, sources: Sources) -> Arrival:
 
 
 def requeued(manifest: Manifest, old: Manifest, sources: Sources) -> list[Fault]:
-    """Return the fault of a Gang that changes its queue after members have started.
+    """Return the fault of an update that changes the queue of a Gang object although members have nodes already.
 
-    The members' usage stays charged to the queue in which the gang was planned.
+    The change is refused because these members use quota of the old queue. The list is empty for any other update, and
+    if the old or new version is invalid.
 
-    :param old: the object before the change. If either version is unreadable, there is no fault.
+    :param old: the object before the update.
     """
     if key_of(manifest)[:2] != _GANG or section(manifest, "spec").get("queue") == section(old, "spec").get("queue"):
         return []
@@ -149,7 +154,10 @@ def _review_object(manifest: Manifest, standing: Sources, left: CededToOthers) -
 def _review_templates(
     ref: ObjectRef, workload: Manifest, sources: Sources, left: CededToOthers, findings: Findings
 ) -> None:
-    """Report template settings that pods of a gang cannot have, if the workload's pods name a gang."""
+    """Report settings in pod templates that do not work for a gang: GPU fractions, schedulers, a second gang.
+
+    Templates whose pods name no gang are not checked.
+    """
     for pod, template in zip(example_pods(workload), templates(workload), strict=False):
         if (claim := dialect_of(pod, left)) is not None:
             findings.take(fractions(ref, f"{template.metadata_at}.annotations", template.annotations))
@@ -161,7 +169,10 @@ def _review_templates(
 
 
 def _unread(ref: ObjectRef, at: str, pod: Pod, others: Iterable[Dialect], left: CededToOthers) -> Iterator[Advice]:
-    """Yield advice on gangs that a pod template names in other dialects although the workload is a gang itself."""
+    """Yield advice on gangs that a pod template names in other dialects although the whole workload is a gang.
+
+    These names have no effect.
+    """
     labels = {key: value for key, value in pod.metadata.labels.items() if key != WORKLOAD}
     unmarked = structs.replace(pod, metadata=structs.replace(pod.metadata, labels=labels))
     for dialect in others:
@@ -176,7 +187,10 @@ def _has(kinds: Sequence[ResourceKind], group: str, kind: str) -> bool:
 
 
 def _asks_of(dialect: Dialect, workload: Manifest, sources: Sources, left: CededToOthers) -> bool:
-    """Whether a workload asks to be a gang, by its own metadata or by its pods' metadata in this dialect."""
+    """Whether a workload asks to be a gang, in any dialect, or its pods name a gang in this dialect.
+
+    For Phalanx's own dialect, a gang that the pods name does not count.
+    """
     if template_labels(workload, sources):
         return True
     claims = [dialect_of(pod, left) for pod in example_pods(workload)]
@@ -185,7 +199,7 @@ def _asks_of(dialect: Dialect, workload: Manifest, sources: Sources, left: Ceded
 
 
 def _about(ref: ObjectRef, reading: Reading) -> Findings:
-    """Return the faults and advice of a reading that concern one object."""
+    """Return the faults and advice in `reading` that are about one object."""
     findings = Findings()
     faults = (each for each in reading.faults if each.object == ref)
     findings.take(faults, (each for each in reading.advice if each.object == ref))
@@ -195,10 +209,11 @@ def _about(ref: ObjectRef, reading: Reading) -> Findings:
 def _add_bystanders(
     ref: ObjectRef, key: GangKey, reading: Reading, findings: Findings, at: Callable[[str], str] = lambda _: NAME_FIELD
 ) -> None:
-    """Add, as advice on one object of a gang, the faults of the other objects and what the gang waits for.
+    """Add advice on one object of a gang: the faults of the gang's other objects, and what the gang waits for.
 
-    `at`: a function that returns the field for a text of `waiting_for`. The advice reveals nothing of another namespace
-    (docs/decisions/0013).
+    Faults of objects in another namespace are left out, because the user may not see them (docs/decisions/0013).
+
+    :param at: a function from an entry of `Gang.waiting_for` to the field of the object that names it.
     """
     for fault in reading.faults:
         if fault.object != ref and fault.object.namespace in ("", ref.namespace):

@@ -33,13 +33,13 @@ DIALECTS: tuple[Dialect, ...] = (
     KueueDialect(),
     NativeDialect(),
 )
-"""The dialects in order of precedence: the first dialect that recognises a pod claims it."""
+"""All dialects in order of precedence: if a pod names gangs in several dialects, the first of them claims it."""
 
 OWN = PhalanxDialect.name
-"""The dialect of gangs that users ask for by a Gang object."""
+"""The name of Phalanx's own dialect, in which users ask for gangs by Gang objects and `phalanx.dev` annotations."""
 
 WORDS: Mapping[str, Words] = {each.name: each.no_room_messages for each in DIALECTS if isinstance(each, Wording)}
-"""By the dialect's name (`Gang.messages`): the messages on waiting members in the words of their own system."""
+"""By dialect name (`Gang.messages`): the function that words messages about a lack of capacity as its system does."""
 
 _POD_KEYS = frozenset(key for each in DIALECTS for key in (*each.pod_keys.labels, *each.pod_keys.annotations))
 
@@ -47,8 +47,8 @@ _POD_KEYS = frozenset(key for each in DIALECTS for key in (*each.pod_keys.labels
 def all_kinds() -> tuple[ResourceKind, ...]:
     """Return every kind to watch, besides pods, nodes and namespaces.
 
-    These are group objects, workloads, runtimes that describe the pods of workloads, topologies, and evidence of other
-    systems.
+    These are group objects, workloads, the runtimes of TrainJobs, topologies, webhook configurations (by which other
+    scheduling systems are detected), and a ConfigMap about schedulers.
     """
     of_dialects = (kind for each in DIALECTS for kind in (*each.group_kinds, *each.topology_kinds))
     kept = (replace(kind, keeps=_asks) if kind in WATCHED else kind for kind in of_dialects)
@@ -57,10 +57,10 @@ def all_kinds() -> tuple[ResourceKind, ...]:
 
 
 def _user_defined(described: Sequence[Manifest]) -> Iterator[ResourceKind]:
-    """Yield the kinds that WorkloadKinds describe, restricted to objects that carry a key that asks for a gang."""
+    """Yield the kinds that these WorkloadKinds describe, restricted to objects with a key that asks for a gang."""
     return (replace(kind, keeps=_asks) for kind in resources_of(described))
 
 
 def _asks(workload: Manifest) -> bool:
-    """Whether a workload, or a template of it, carries a key by which pods ask for gangs."""
+    """Whether a workload, or a pod template of it, has a label or annotation by which pods ask for gangs."""
     return carries(workload, _POD_KEYS)

@@ -1,6 +1,6 @@
-"""The labels that a workload's pod template gets at admission to identify its pods as a gang's.
+"""The changes that admission makes to a workload that asks for a gang: labels on its pod templates, and its resumption.
 
-From a workload and the sources, the functions return these labels, or the workload as it is after admission.
+By the labels, the pods of the workload name their gang.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,13 +27,14 @@ from gangs.workloads.template_marks import with_labels
 from kube import keys
 
 _PROPAGATED = tuple(key for each in DIALECTS if isinstance(each, Propagating) for key in each.propagated)
-"""Annotations that workloads propagate to their child workloads."""
+"""Keys of the annotations that are copied from a workload to its child workload."""
 
 
 def template_labels(manifest: Manifest, sources: Sources) -> dict[str, str]:
-    """Return the labels that a workload's pod template gets at admission to identify its pods as a gang's.
+    """Return the labels that admission adds to the pod templates of a workload that asks for a gang.
 
-    The result is empty if the object is no workload or asks for no gang. Raises `MalformedError`.
+    By these labels its pods name their gang. The result is empty if the object is no workload or asks for no gang.
+    Raises `MalformedError`.
     """
     row, ours = row_of(manifest), _ours(sources)
     if row is None or not row.automatic:
@@ -46,15 +47,19 @@ def template_labels(manifest: Manifest, sources: Sources) -> dict[str, str]:
 
 
 def queued(manifest: Manifest, sources: Sources) -> bool:
-    """Whether a workload is in a queue of Phalanx. Users create such a workload suspended so that its queue resumes it.
+    """Whether a workload names a queue, and Phalanx handles the queue's dialect. Raises `MalformedError`.
 
-    Raises `MalformedError`.
+    Users create such a workload suspended, and admission resumes it.
     """
     return any(isinstance(each, Resuming) and each.resumes(manifest) for each in _ours(sources))
 
 
 def as_admitted(manifest: Manifest, sources: Sources) -> Manifest:
-    """Return the object as it is after admission: a workload that asks for a gang has labels on its template."""
+    """Return the object as it is after admission.
+
+    A workload that asks for a gang has the labels of `template_labels` on its pod templates, and is resumed if a queue
+    would resume it.
+    """
     labels = template_labels(manifest, sources)
     if _started(manifest, sources):
         manifest = _resumed(manifest, suspended_at(manifest).split("."))
@@ -64,15 +69,20 @@ def as_admitted(manifest: Manifest, sources: Sources) -> Manifest:
 def fields_for_child(
     manifest: Manifest, old: Manifest | None, sources: Sources
 ) -> Iterator[tuple[tuple[str, ...], str | None]]:
-    """Yield the fields that admission writes in a workload for its child: way and value (None removes the field).
+    """Yield the fields that admission writes in a workload so that its operator copies them to the child workload.
 
-    Raises `MalformedError`.
+    Each is (path as a tuple of keys, value). None as value removes the field. Raises `MalformedError`.
+
+    :param old: the workload before an update; None at its creation.
     """
     return propagated_fields(manifest, old, _PROPAGATED, _labels_propagated(sources))
 
 
 def as_made(manifest: Manifest, sources: Sources) -> Manifest:
-    """Return the child workload that is the gang in place of the object, else the object. Raises `MalformedError`."""
+    """Return the child workload that its operator creates and that is the gang (a TrainJob's JobSet).
+
+    If there is no such child, return the object itself. Raises `MalformedError`.
+    """
     kind = child_kind_of(manifest)
     if kind is None:
         return manifest
@@ -90,7 +100,10 @@ def as_made(manifest: Manifest, sources: Sources) -> Manifest:
 def _that_asks_itself(
     manifest: Manifest, sources: Sources, asks: Callable[[Dialect, Manifest, Sources], bool]
 ) -> Manifest:
-    """Return the only child of a workload if the child itself asks to be a gang; else the workload."""
+    """Return the only child of a workload if the child itself asks to be a gang; else the workload.
+
+    :param asks: a function that returns whether a workload asks to be a gang in a dialect.
+    """
     with suppress(MalformedError):  # without exactly one child, no child is the gang in place of the workload
         child = child_of(manifest, _PROPAGATED, sources.find, _labels_propagated(sources))
         if child is not None and any(asks(each, child.manifest, sources) for each in _ours(sources)):
@@ -99,33 +112,36 @@ def _that_asks_itself(
 
 
 def _grouped_by_kind(manifest: Manifest, sources: Sources) -> bool:
-    """Whether a dialect that Phalanx handles groups the workload's pods into one gang by the workload's kind."""
+    """Whether the workload's pods are a gang because of its kind (`ByWorkload`), in a dialect that is not ceded."""
     name, pods = key_of(manifest)[3], example_pods(as_admitted(manifest, sources))
     claims = (each.gang_of(pod) for each in _ours(sources) if isinstance(each, ByWorkload) for pod in pods)
     return any(claim is not None and claim.name == name for claim in claims)
 
 
 def asks_in(dialect: Dialect, workload: Manifest, sources: Sources) -> bool:
-    """Whether a workload asks to be a gang in this dialect, even if the dialect is ceded to another system."""
+    """Whether a workload, or a pod template of it, asks for a gang in this dialect. The dialect may be ceded."""
     asked = dialect.template_labels(workload, sources, claimed=True)
     return bool(asked) or any(dialect.gang_of(pod) is not None for pod in example_pods(workload))
 
 
 def _asks_as_a_whole(dialect: Dialect, workload: Manifest, sources: Sources) -> bool:
-    """Whether the workload's own metadata ask for a gang in this dialect.
+    """Whether the metadata of the workload itself ask for a gang in this dialect.
 
-    A group that its pods name does not count, because pods of other workloads may be in that group.
+    A gang that its pods name does not count, because pods of other workloads may be in that gang.
     """
     return bool(dialect.template_labels(workload, sources, claimed=True))
 
 
 def _labels_propagated(sources: Sources) -> tuple[str, ...]:
-    """Return the labels that workloads of some kinds propagate. A system that runs here propagates its own labels."""
+    """Return the keys of the labels that Phalanx copies from a workload to its child.
+
+    Labels of ceded dialects are left out, because their own system copies them.
+    """
     return tuple(key for each in _ours(sources) if isinstance(each, Queueing) for key in each.workload_labels)
 
 
 def _ours(sources: Sources) -> list[Dialect]:
-    """Return the dialects that are not ceded to another system."""
+    """Return the dialects that are not ceded to another system, in order of precedence."""
     left = systems_ceded_to(sources)
     return [each for each in DIALECTS if each.name not in left]
 
@@ -138,9 +154,9 @@ def _labels(dialects: Sequence[Dialect], manifest: Manifest, sources: Sources, *
 
 
 def _started(manifest: Manifest, sources: Sources) -> bool:
-    """Whether admission resumes a suspended workload.
+    """Whether admission resumes a workload: it is suspended and in a queue, and it is new.
 
-    A workload that was admitted before is not resumed, because its user has suspended it.
+    A workload that was admitted before is not resumed, because a user has suspended it on purpose.
     """
     at = suspended_at(manifest)
     if not at or at_path(manifest, at) is not True:
@@ -151,5 +167,5 @@ def _started(manifest: Manifest, sources: Sources) -> bool:
 
 
 def _resumed(part: Mapping[str, Any], way: Sequence[str]) -> dict[str, Any]:
-    """Return the workload with its suspend field set to false. `way`: the path of the field, key by key."""
+    """Return a copy of a mapping with the field at `way`, a path as a sequence of keys, set to False."""
     return {**part, way[0]: _resumed(part[way[0]], way[1:]) if way[1:] else False}

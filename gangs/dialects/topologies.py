@@ -1,4 +1,4 @@
-"""Topologies of the nodes: all topologies that objects of all dialects describe, and the topology of a gang."""
+"""The topologies that objects of all dialects describe, and the choice of the topology for a gang."""
 
 from collections.abc import Container, Sequence
 from dataclasses import replace
@@ -20,21 +20,28 @@ def topologies(sources: Sources) -> tuple[list[Topology], list[Fault]]:
 
 
 def described_topologies(sources: Sources) -> tuple[list[Topology], list[Fault]]:
-    """Return the topologies with which gangs are read, and the faults. A refused topology has a stand-in."""
+    """Return all topologies, the invalid ones too, and the faults.
+
+    For an invalid object there is a `Topology` without levels, in which `refused` has the fault. A gang that names it
+    can then report what it waits for.
+    """
     findings = Findings()
     return checked_topologies(sources, findings, systems_ceded_to(sources)), list(findings.faults)
 
 
 def known_topologies(sources: Sources) -> list[Topology]:
-    """Return all valid topologies, without a review of objects that are not topologies."""
+    """Return all valid topologies. Unlike `topologies`, it does not check other objects, such as queues."""
     return [each for each in _all_known(sources, Findings(), systems_ceded_to(sources)) if not each.refused]
 
 
 def topology_of(gang: Gang, known: Sequence[Topology]) -> Topology | Fault | None:
-    """Return the topology in which a gang is placed: the topology that it names, else the only one of its kind.
+    """Return the topology in which a gang is placed: the topology that it names, else the only one that exists.
 
     Return None if there is no topology, or if the named one does not exist yet; the gang then waits for it. Return a
-    fault if several exist and the gang names none, or if the gang names a level that the topology lacks.
+    fault if several exist and the gang names none, if its pods can use no node of the topology, or if the gang names a
+    level that the topology lacks.
+
+    :param known: the topologies of all dialects.
     """
     pods = [member.pod for member in gang.members]
     match levels.choose(gang.topology, gang.topology_kind, node_pools.reachable(gang.topology, pods, known)):
@@ -54,7 +61,11 @@ def topology_of(gang: Gang, known: Sequence[Topology]) -> Topology | Fault | Non
 
 
 def checked_topologies(sources: Sources, findings: Findings, left: Container[str] = ()) -> list[Topology]:
-    """Return all topologies, with stand-ins for the refused ones. Faults of topologies and queues go to `findings`."""
+    """Return all topologies, the invalid ones too (`described_topologies`), and check further objects, such as queues.
+
+    :param findings: gets the faults of topologies and of the further objects.
+    :param left: names of ceded dialects, whose objects are not checked.
+    """
     for dialect in DIALECTS:
         if isinstance(dialect, Reviewing) and dialect.name not in left:
             dialect.review(sources, findings)
@@ -62,10 +73,10 @@ def checked_topologies(sources: Sources, findings: Findings, left: Container[str
 
 
 def _all_known(sources: Sources, findings: Findings, left: Container[str]) -> list[Topology]:
-    """Return the topologies that objects of all dialects describe, with stand-ins for the refused ones.
+    """Return the topologies that objects of all dialects describe, the invalid ones too (`described_topologies`).
 
-    If there are none, return the topology that was found on the nodes' labels. Objects of a dialect that is ceded to
-    another system (`left`) get no faults.
+    If gangs have no topology to use by default, the topology from the nodes' labels is added (`Sources.found`). Objects
+    of a ceded dialect (`left`) get no faults.
     """
     described: list[node_pools.Described] = []
     wrong, others = Findings(), Findings()

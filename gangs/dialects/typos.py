@@ -1,6 +1,6 @@
-"""Advice on keys without effect: keys that ask for gangs but are misspelt, empty, or in the wrong place.
+"""Advice on labels and annotations that should ask for a gang, but are misspelt, empty, or in the wrong place.
 
-No dialect reads such keys. Admission, the dry run and the doctor report them, together with the advice of `oversights`.
+They have no effect. Admission, the dry run and the doctor report them, together with the advice of `oversights`.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -23,47 +23,46 @@ from kube.objects import ObjectMeta, Pod
 from kube.scheduling import names_another_scheduler
 
 _ALIKE = 0.75
-"""The similarity ratio from which two words count as one with a typo. Two swapped letters in a short word reach it."""
+"""The least similarity (`SequenceMatcher.ratio`) of a misspelt word to the right one.
+
+Two swapped letters in a short word reach it.
+"""
 
 _PLACES = {
     "labels": frozenset(key for each in DIALECTS for key in each.pod_keys.labels) - {WORKLOAD},
     "annotations": frozenset(key for each in DIALECTS for key in each.pod_keys.annotations),
 }
-"""The keys by which pods ask for gangs, by place."""
+"""By place ("labels" or "annotations"): the keys by which pods ask for gangs."""
 _MORE = {
     "labels": _PLACES["labels"].union(*(each.pod_keys.more_labels for each in DIALECTS)),
     "annotations": _PLACES["annotations"].union(*(each.pod_keys.more_annotations for each in DIALECTS)),
 }
-"""The keys by which pods ask for gangs or describe them further, by place."""
+"""By place ("labels" or "annotations"): the keys by which pods ask for gangs or describe them further."""
 _OF: dict[str, set[str]] = {
     key: {each.name for each in DIALECTS if key in each.pod_keys.all} for key in frozenset().union(*_MORE.values())
 }
-"""By key: the dialects that read it."""
-
-
-_KeysOf = tuple[Mapping[str, str], Mapping[str, str]]
-"""Labels and annotations."""
+"""By key: the names of the dialects that read it."""
 
 
 def typos(sources: Sources, reported: Iterable[Advice | Fault]) -> list[Advice]:
-    """Return advice on keys of unbound pods and of workloads that would ask for a gang without a typo.
+    """Return advice on all unbound pods and all workloads: misspelt or misplaced keys, and valid but odd settings.
 
-    `reported`: faults and advice that are reported already. Their fields get no second advice.
+    :param reported: faults and advice that are reported already. Their fields get no second advice.
     """
     return _new(_all_typos(sources), reported)
 
 
 def typos_of(manifest: Manifest, sources: Sources, reported: Iterable[Advice | Fault]) -> list[Advice]:
-    """Return the advice on typos and oversights in one object; empty if it is no workload.
+    """Return advice on one workload: misspelt or misplaced keys, and odd settings; empty for other objects.
 
-    `reported`: faults and advice that are reported already. Their fields get no second advice.
+    :param reported: faults and advice that are reported already. Their fields get no second advice.
     """
     theirs = _others(sources)
     return _new((*_of_workload(manifest, theirs), *oversights(manifest, theirs)), reported)
 
 
 def _others(sources: Sources) -> frozenset[str]:
-    """Return the keys that only systems read to which their dialect is ceded. These keys get no advice."""
+    """Return the keys that only ceded dialects read. They get no advice, because another system reads them."""
     theirs = systems_ceded_to(sources)
     return frozenset(key for key, names in _OF.items() if names <= theirs.keys())
 
@@ -99,7 +98,7 @@ def _of_workload(manifest: Manifest, theirs: Container[str]) -> Iterator[Advice]
         found, metadata, ref = pod_templates.templates(manifest), metadata_of(manifest), ref_of(manifest)
         made = pod_templates.made_by(manifest)
     except MalformedError:
-        return  # the dialects report it
+        return  # the dialects report the malformed object
     for each in found:
         by_place = {"labels": each.labels, "annotations": each.annotations}
         if dialect_of(Pod(metadata=ObjectMeta(labels=dict(each.labels), annotations=dict(each.annotations)))) is None:
@@ -117,7 +116,7 @@ def _of_workload(manifest: Manifest, theirs: Container[str]) -> Iterator[Advice]
 
 
 def _key(advice: Advice) -> str:
-    """Return the key in the advice's field."""
+    """Return the label or annotation key in an advice's field, which has the form `metadata.labels[<key>]`."""
     return advice.field.partition("[")[2].removesuffix("]")
 
 
@@ -128,7 +127,11 @@ def _misplaced(
     found: tuple[Template, ...],
     row: KindRow,
 ) -> Iterator[Advice]:
-    """Yield advice on pod keys that stand on the workload itself and not on its pods."""
+    """Yield advice on keys that dialects read on pods, but that are on the workload itself and not in its templates.
+
+    :param at: the path of `metadata` (labels, annotations) in the object `ref`.
+    :param found: the pod templates of the workload.
+    """
     for place, written in zip(_MORE, metadata, strict=True):
         for key in written:
             right = next((each for each in (place, *_MORE) if key in _MORE[each]), None)
@@ -155,12 +158,18 @@ def _advice(ref: ObjectRef, at: str, by_place: Mapping[str, Mapping[str, str]]) 
 
 @lru_cache(maxsize=1024)
 def _known_key(key: str, place: str) -> str:
-    """Return the known key that a misspelt key resembles; "" if none. It is cached, because many pods share keys."""
+    """Return the key by which pods ask for gangs that an unknown key resembles; "" if it resembles none.
+
+    The result is cached, because many pods have the same keys.
+    """
     return next((each for each in sorted(_PLACES[place]) if _alike(key, each)), "")
 
 
 def _alike(key: str, known: str) -> bool:
-    """Whether one half of the key (prefix or name) equals the known key's half, and the other half is similar."""
+    """Whether the prefixes of two keys are equal and their names similar, or the names equal and the prefixes similar.
+
+    In `example.com/rack`, the prefix is `example.com` and the name is `rack`.
+    """
     (prefix, _, name), (known_prefix, _, known_name) = key.rpartition("/"), known.rpartition("/")
     if name == known_name:
         return _near(prefix, known_prefix)

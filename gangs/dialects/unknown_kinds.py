@@ -1,4 +1,7 @@
-"""Objects that ask to be gangs by Phalanx's annotations but whose kind is neither in the table nor user-defined."""
+"""Advice on objects that ask to be gangs by Phalanx's annotations, but are of a kind that Phalanx does not know.
+
+Their kind is neither in the table of kinds (`gangs.workloads.kind_table`) nor user-defined.
+"""
 
 from collections.abc import Mapping
 
@@ -22,7 +25,7 @@ _AGAIN = (
 
 
 def asking_in_vain(manifest: Manifest) -> Advice | None:
-    """Return advice on an object of an unknown kind that asks for a gang; None if it does not ask."""
+    """Return advice that Phalanx does not know the kind of an object that asks for a gang; None if it does not ask."""
     metadata = manifest.get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     written = annotations if isinstance(annotations, Mapping) else {}

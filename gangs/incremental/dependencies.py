@@ -1,4 +1,4 @@
-"""The recorded inputs of a reading. A gang is read again only when one of its inputs changes.
+"""The recorded inputs of each gang's reading. A gang is read again only when one of its inputs changes.
 
 The idea comes from build systems that record what a task reads: verifying traces in "Build Systems à la Carte"
 (Mokhov, Mitchell and Peyton Jones, ICFP 2018). The dependencies of a gang thus need no declaration.
@@ -13,7 +13,10 @@ from gangs.workloads.kind_table import row_of
 from kube.catalog import Naming, ObjectKey
 
 ReadInput = tuple[Hashable, ...]
-"""One input of a reading: the sort of the look-up first, then its arguments."""
+"""One look-up during the reading of a gang: the sort of the look-up first, then its arguments.
+
+Example: ("labels", "team-a") is the look-up of the labels of the namespace team-a.
+"""
 
 OBJECT, KIND, EXISTENCE, KINDS, SOUGHT, CALLED, LABELS, SHARING, SCHEDULER = (
     "object",
@@ -29,7 +32,7 @@ OBJECT, KIND, EXISTENCE, KINDS, SOUGHT, CALLED, LABELS, SHARING, SCHEDULER = (
 
 
 class ReadSet:
-    """A recorder of the inputs of a reading (`gangs.sources.InputRecorder`)."""
+    """A recorder of the look-ups during one reading (`gangs.sources.InputRecorder`). `all` has them."""
 
     def __init__(self) -> None:
         self.all: set[ReadInput] = set()
@@ -43,19 +46,19 @@ class ReadSet:
         self.all.add((KIND, group, kind))
 
     def whether(self, group: str, kind: str) -> None:
-        """Record the question whether there is an object of a kind."""
+        """Record a look-up of whether any object of a kind exists."""
         self.all.add((EXISTENCE, group, kind))
 
     def at_kinds(self) -> None:
-        """Record the question which kinds have objects."""
+        """Record a look-up of the set of kinds that have objects."""
         self.all.add((KINDS,))
 
     def at_sought(self, group: str, kind: str, by: Naming, value: Hashable) -> None:
-        """Record a look-up of the objects of a kind that the function `by` maps to a value."""
+        """Record a look-up of the objects of a kind for which the index function `by` returns `value`."""
         self.all.add((SOUGHT, group, kind, by, value))
 
     def at_called(self, namespace: str, name: str) -> None:
-        """Record a look-up of the objects of a name, of any kind."""
+        """Record a look-up of the objects of every kind that have this name."""
         self.all.add((CALLED, namespace, name))
 
     def at_labels(self, namespace: str) -> None:
@@ -63,18 +66,19 @@ class ReadSet:
         self.all.add((LABELS, namespace))
 
     def at_sharing(self, namespace: str) -> None:
-        """Record the question with which namespaces a namespace shares its groups."""
+        """Record a look-up of the annotation `phalanx.dev/shares-groups-with` of a namespace."""
         self.all.add((SHARING, namespace))
 
     def at_scheduler(self, name: str) -> None:
-        """Record the question when a scheduler last tried a pod."""
+        """Record a look-up of the last time a scheduler tried to schedule a pod."""
         self.all.add((SCHEDULER, name))
 
 
 class ReadSetIndex:
-    """The inputs of each reading, by the name that was read, and the readings of each input.
+    """The inputs of all readings, indexed both ways: from a gang's key to its inputs, and from an input to the keys.
 
-    `sought_by`: by API group and kind, the functions by which objects are looked up. They are never removed.
+    A reading is identified by the key that was read, whether or not a gang with this key exists. `sought_by`: by API
+    group and kind, the index functions by which objects have been looked up. They are never removed.
     """
 
     def __init__(self) -> None:
@@ -83,7 +87,7 @@ class ReadSetIndex:
         self._readers: defaultdict[ReadInput, set[GangKey]] = defaultdict(set)
 
     def put(self, about: GangKey, inputs: set[ReadInput]) -> None:
-        """Replace the inputs of the reading of this name."""
+        """Replace the inputs of the reading of the key `about`. An empty set removes the reading."""
         old = self._read_sets.pop(about, set())
         for read_input in old - inputs:
             self._readers[read_input].discard(about)
@@ -96,24 +100,24 @@ class ReadSetIndex:
         self.note_sought(inputs - old)
 
     def note_sought(self, inputs: Iterable[ReadInput]) -> None:
-        """Record the functions by which objects were looked up in these inputs."""
+        """Add the index functions in these inputs to `sought_by`."""
         for read_input in inputs:
             if read_input[0] == SOUGHT:
                 _, group, kind, by, _ = read_input
-                group, kind, by = cast("tuple[str, str, Naming]", (group, kind, by))  # as `ReadSet` has put it together
+                group, kind, by = cast("tuple[str, str, Naming]", (group, kind, by))  # the order of `ReadSet.at_sought`
                 self.sought_by[group, kind].add(by)
 
     def readers_of(self, inputs: Iterable[ReadInput]) -> set[GangKey]:
-        """Return the names whose reading has one of these inputs."""
+        """Return the keys whose reading has one of these inputs, so that it must be repeated."""
         return {about for read_input in inputs for about in self._readers.get(read_input, ())}
 
 
 def changed_inputs(
     key: ObjectKey, old: Manifest | None, new: Manifest | None, sought_by: Mapping[tuple[str, str], set[Naming]]
 ) -> Iterator[ReadInput]:
-    """Yield every input that changes when an object changes from `old` to `new` (None: it does not exist).
+    """Yield every look-up whose result changes when an object changes from `old` to `new`; None: it does not exist.
 
-    :param sought_by: by API group and kind, the functions by which objects have been looked up.
+    :param sought_by: by API group and kind, the index functions by which objects have been looked up.
     """
     group, kind, namespace, name = key
     yield OBJECT, key
@@ -127,10 +131,10 @@ def changed_inputs(
         yield from ((SOUGHT, group, kind, by, value) for value in values)
 
 
-def says_the_same(kind: tuple[str, str], old: Manifest | None, new: Manifest | None) -> bool:
-    """Whether two versions of an object of this kind are equal in all fields that are read.
+def equal_as_read(kind: tuple[str, str], old: Manifest | None, new: Manifest | None) -> bool:
+    """Whether two versions of an object of this kind are equal in all fields that dialects read.
 
-    Most often only the status differs.
+    Most updates change only the status, so no gang need be read again after them.
     """
     if old is None or new is None:
         return old is new
@@ -140,9 +144,9 @@ def says_the_same(kind: tuple[str, str], old: Manifest | None, new: Manifest | N
 _VERSIONS = ("resourceVersion", "generation", "managedFields")
 _GANG = "phalanx.dev", "Gang"
 _KEPT_OF_GANGS = ("flavors", "topology")
-"""Status fields of a Gang that are read: the quota that its plan uses, and the first placement of an automatic gang."""
+"""Status fields of a Gang object that dialects read: its plan's flavors, and the topology of an automatic gang."""
 _READ_OF_WORKLOADS = ("conditions",)
-"""Status fields that report the end of a workload of any kind."""
+"""Status fields that dialects read of a workload of any kind. They report its end."""
 
 
 def _asking(kind: tuple[str, str], manifest: Manifest) -> dict[str, Any]:

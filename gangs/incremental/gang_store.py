@@ -1,8 +1,8 @@
-"""The cached readings of every gang. A gang is read again only when one of its inputs changes.
+"""The store of all gangs, with their faults and advice. A gang is read again only when one of its inputs changes.
 
-At any moment the cache equals the result of `read_all`; the tests compare the two. A gang is read by its name
-(`about`), from its own pods and all objects. The inputs of the reading are recorded, and the gang is read again when
-any of them changes.
+At any moment the content equals the result of `read_all`; the tests compare the two. A gang is read by its key
+(`about`), from its own pods and all objects. All look-ups during the reading are recorded. When the result of one of
+them changes, the gang is read again.
 """
 
 import logging
@@ -26,7 +26,7 @@ from gangs.incremental.dependencies import (
     ReadSet,
     ReadSetIndex,
     changed_inputs,
-    says_the_same,
+    equal_as_read,
 )
 from gangs.incremental.pods import KeptPods
 from gangs.manifests import key_of
@@ -44,11 +44,11 @@ _ORDER = {dialect.name: position for position, dialect in enumerate(DIALECTS)}
 _BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
 _OF_WORKLOADS = tuple(_ORDER)
 _Sorted = tuple[int, str, str]
-"""A gang's place among all: by dialect, namespace and name."""
+"""A gang's sort key among all gangs: (position of its dialect in `DIALECTS`, namespace, name)."""
 
 
 def _roots_by_kind() -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return, by API group and kind, the dialects that read objects of this kind by their names."""
+    """Return, by API group and kind, the names of the dialects that read a gang with the name of such an object."""
     found = {kind: tuple(_ORDER) for kind in WORKLOADS}
     for dialect in DIALECTS:
         for each in dialect.group_kinds:
@@ -62,13 +62,16 @@ _ROOTS = _roots_by_kind()
 
 
 def _roots(key: ObjectKey, manifest: Manifest | None) -> tuple[str, ...]:
-    """Return the dialects that read an object by its name."""
+    """Return the names of the dialects that read a gang with the name of this object."""
     return _ROOTS.get(key[:2]) or (_OF_WORKLOADS if manifest is not None and row_of(manifest) is not None else ())
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """The result of an update. `gangs`: gangs that are new, changed or gone. The flags: whether these changed."""
+    """The result of an update of the store. `gangs`: the gangs that are new, changed or gone.
+
+    `topologies`: whether a topology changed. `faults`: whether faults or advice changed.
+    """
 
     gangs: frozenset[GangKey] = frozenset()
     topologies: bool = False
@@ -76,7 +79,9 @@ class Changed:
 
 
 class GangStore:
-    """All gangs and topologies. It is not thread-safe. The objects that it returns never change.
+    """All gangs and topologies of a cluster, updated with each change. It is not thread-safe.
+
+    The values that it returns are immutable.
 
     :param sources: the initial pods and objects.
     """
@@ -86,19 +91,19 @@ class GangStore:
         self._pods = KeptPods()
         self._left = ceded_to_others(sources)
         self._topologies: list[Topology] = []
-        """All topologies, with stand-ins for the refused ones."""
+        """All topologies, the invalid ones too (`gangs.dialects.topologies.described_topologies`)."""
         self._topology_faults: list[Fault] = []
         self._topology_inputs: set[ReadInput] = set()
         self._topologies_by: tuple[frozenset[str], Topology | None] = (frozenset(), None)
         self._readings: dict[GangKey, Reading] = {}
-        """The readings, by the name that was read (`about`)."""
+        """By the key that was read (`about`): the result, even if no gang with this key exists."""
         self._faulty: set[GangKey] = set()
         self._read_sets = ReadSetIndex()
         self._gangs: dict[GangKey, Gang] = {}
         self._readers: defaultdict[GangKey, set[GangKey]] = defaultdict(set)
-        """By gang: the names whose reading contains the gang."""
+        """By gang: the keys whose reading contains the gang. A group of PodGroups has several."""
         self._names: Counter[GangKey] = Counter()
-        """By name: the number of gangs that have this name among theirs."""
+        """By key: the number of gangs that have this key among their names (`Gang.names`)."""
         self._members: Counter[str] = Counter()
         """By a pod's `namespace/name`: the number of gangs of which it is a member."""
         self._order: list[_Sorted] = []
@@ -111,12 +116,12 @@ class GangStore:
 
     @property
     def left(self) -> CededToOthers:
-        """The dialects that are ceded to other systems."""
+        """The dialects and gangs that are ceded to other systems."""
         return self._left
 
     @property
     def topologies(self) -> Sequence[Topology]:
-        """All valid topologies."""
+        """All valid topologies that objects of any dialect describe."""
         return [each for each in self._topologies if not each.refused]
 
     @property
@@ -126,15 +131,16 @@ class GangStore:
 
     @property
     def terms(self) -> object:
-        """An object that is replaced whenever a started gang changes what others may take from it.
+        """An object that is replaced when a started gang changes in a way that decides which members may be evicted.
 
-        That is its account in a queue, or the members that it needs. It may change without any change of a pod or node.
+        These are its account, its minimum, its pod sets and its succeeded pods. They can change without any change of a
+        pod or a node. A caller that caches evictable pods compares this object by identity.
         """
         return self._terms
 
     @property
     def pods(self) -> KeptPods:
-        """The pods, indexed by the names in their metadata."""
+        """The pods, indexed by the gangs and Jobs that they name."""
         return self._pods
 
     def gang(self, key: GangKey) -> Gang | None:
@@ -142,24 +148,27 @@ class GangStore:
         return self._gangs.get(key)
 
     def gangs(self) -> tuple[Gang, ...]:
-        """Every gang, in order of dialect and key."""
+        """Return all gangs, ordered by dialect, namespace and name."""
         names = tuple(_ORDER)
         return tuple(self._gangs[GangKey(names[at], namespace, name)] for at, namespace, name in self._order)
 
     def read_as(self, name: GangKey) -> tuple[Gang, ...]:
-        """Return the gangs in the reading of this name."""
+        """Return the gangs that were read by this key: those that pods or objects with this name belong to."""
         return self._readings.get(name, Reading()).gangs
 
     def faults_of(self, name: GangKey) -> tuple[Fault, ...]:
-        """Return the faults in the reading of this name."""
+        """Return the faults that were found when this key was read; empty if it was not read.
+
+        They are faults of pods and objects with this name, and of other objects of the same gang.
+        """
         return self._readings.get(name, Reading()).faults
 
     def faulty(self) -> Collection[GangKey]:
-        """Return the names whose reading has faults."""
+        """Return the keys for which `faults_of` is not empty."""
         return self._faulty
 
     def reading(self) -> Reading:
-        """Return every gang, with all faults and advice."""
+        """Return all gangs, faults and advice, as `read_all` would."""
         if self._merged is None:
             self._merged = self._put_together()
         return self._merged
@@ -181,7 +190,7 @@ class GangStore:
         )
 
     def unreadable(self) -> frozenset[GangKey]:
-        """Return the gangs that unfinished pods name but that could not be read."""
+        """Return the keys that unfinished pods name but that no gang has, because the gang is invalid."""
         if self._unreadable is None:
             self._unreadable = frozenset(name for name in self._pods.waited_for if name not in self._names)
         return self._unreadable
@@ -189,12 +198,13 @@ class GangStore:
     def update(
         self, sources: Sources, pods: Mapping[str, Pod | None], objects: Collection[ObjectKey]
     ) -> Changed | None:
-        """Take over changes of pods and objects.
+        """Update the gangs after changes of pods and objects. Return the gangs that changed.
 
-        Return None if the ceded dialects change. Then every gang must be read again, with a new `GangStore`.
+        Return None if the ceded dialects have changed. All gangs may then be different, so the caller must construct a
+        new `GangStore`.
 
         :param sources: all pods and objects after the change.
-        :param pods: pods that are new, changed or (None) gone, by `namespace/name`.
+        :param pods: by `namespace/name`, the pods that are new, changed or gone; None for a pod that is gone.
         :param objects: keys of objects that are new, changed or gone.
         """
         if pods:
@@ -210,7 +220,7 @@ class GangStore:
         return replace(self._read_all(asked | self._roots_of(objects) | self._pods.touched), topologies=known)
 
     def _left_now(self) -> CededToOthers:
-        """Return the ceded dialects, by the evidence of other systems, and the gangs that stay with Phalanx."""
+        """Return the ceded dialects by the present objects, and the gangs of these dialects that are not ceded."""
         to = systems_ceded_to(self._sources)
         return CededToOthers(to, self._pods.carried(to)) if to else CededToOthers()
 
@@ -218,7 +228,7 @@ class GangStore:
         found: set[ReadInput] = set()
         for key in objects:
             old, new = before.objects.get(key), self._sources.objects.get(key)
-            if not says_the_same(key[:2], old, new):
+            if not equal_as_read(key[:2], old, new):
                 found.update(changed_inputs(key, old, new, self._read_sets.sought_by))
         return found
 
@@ -241,7 +251,7 @@ class GangStore:
         return {(SCHEDULER, each) for each in old.keys() | new.keys() if old.get(each) != new.get(each)}
 
     def _roots_of(self, objects: Iterable[ObjectKey]) -> set[GangKey]:
-        """Return the names under which these objects are read, without the names that have a reading already."""
+        """Return the keys by which gangs of these objects are read, without the keys that were read already."""
         found = set()
         for key in objects:
             for dialect in _roots(key, self._sources.objects.get(key)):
@@ -280,8 +290,8 @@ class GangStore:
         return Changed(changed, faults=faults)
 
     def _asks(self, about: GangKey) -> bool:
-        """Whether a pod or an object has this name in the dialect."""
-        if self._pods.named(about) or self._pods.theirs(about):
+        """Whether a pod names this key, or an object has its name and is of a kind that its dialect reads."""
+        if self._pods.named(about) or self._pods.ceded(about):
             return True
         called = self._sources.catalog.called(about.namespace, about.name)
         return any(about.dialect in _roots(key_of(each), each) for each in called)
@@ -312,15 +322,15 @@ class GangStore:
     def _pods_for(
         self, dialect: Dialect, about: GangKey, sources: Sources, inputs: set[ReadInput]
     ) -> tuple[list[Pod], list[Pod]]:
-        """Return the pods that the reading of a name needs: pods that the dialect may read, and ceded pods.
+        """Return the pods that the reading of a key needs: those that the dialect may read, and those that are ceded.
 
         They are the pods of the gang, of gangs that are grouped with it, and of gangs in the same company
-        (`Grouping.company`).
+        (`Grouping.company`). For a dialect without groups, they include the pods of the Job with the gang's name.
         """
         keys = {about}
         if isinstance(dialect, Grouping):
             keys = dialect.grouped(about, self._pods.linked, sources)
-        found = {pod.key: pod for key in keys for pod in (*self._pods.named(key), *self._pods.theirs(key))}
+        found = {pod.key: pod for key in keys for pod in (*self._pods.named(key), *self._pods.ceded(key))}
         inputs.update(KeptPods.input_of(key) for key in keys)
         if isinstance(dialect, Grouping):
             for company in {dialect.company(pod) for pod in found.values()} - {None}:
@@ -334,11 +344,11 @@ class GangStore:
         return [pod for pod in pods if self._seen_by(dialect, pod)], theirs
 
     def _is_theirs(self, dialect: Dialect, pod: Pod) -> bool:
-        key = self._pods.left_key(pod.key)
+        key = self._pods.ceded_gang(pod.key)
         return key is not None and key.dialect == dialect.name
 
     def _seen_by(self, dialect: Dialect, pod: Pod) -> bool:
-        """Whether the dialect may read a pod: it claims the pod, or no dialect does and the dialect is not ceded."""
+        """Whether a dialect may read a pod: it claims the pod, or no dialect claims it and this one is not ceded."""
         claim = self._pods.claim(pod.key)
         return claim.dialect == dialect.name if claim is not None else dialect.name not in self._left.to
 
@@ -348,7 +358,7 @@ class GangStore:
         return replace(gang, succeeded=sum(self._pods.succeeded(name) for name in names))
 
     def _take(self, about: GangKey, reading: Reading | None) -> None:
-        """Replace the reading of a name (None: no pod or object has this name any more)."""
+        """Replace the result of reading a key. None: no pod or object has this name any more."""
         before = {gang.key for gang in self._readings.get(about, Reading()).gangs}
         after = {gang.key: gang for gang in reading.gangs} if reading is not None else {}
         for key in before - after.keys():
@@ -385,7 +395,7 @@ class GangStore:
         self._members.update(member.pod.key for member in gang.members)
 
     def _leave(self, about: GangKey, key: GangKey) -> None:
-        """Remove a gang from the reading of a name. The gang is deleted if no other name's reading contains it."""
+        """Remove a gang from the reading of the key `about`. Delete the gang if no other key's reading contains it."""
         readers = self._readers[key]
         readers.discard(about)
         if not readers:
@@ -401,7 +411,10 @@ class GangStore:
 
 
 def _terms(gang: Gang | None) -> object:
-    """Return what others may take from a gang depends on, besides its pods; None if it has not started."""
+    """Return the values of a gang, besides its pods, that decide which members may be evicted (`GangStore.terms`).
+
+    Return None for a gang that has not started, and for no gang.
+    """
     if gang is None or all(member.pod.gated_by(GATE) for member in gang.members):
         return None
     return gang.account, gang.min_member, gang.succeeded, gang.pod_sets

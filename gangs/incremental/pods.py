@@ -1,4 +1,4 @@
-"""Pods indexed by the gang that they name, the gangs that they list, their Job, and their company (`Grouping`)."""
+"""An index of pods by the gang that they name, by the gangs that they list as grouped with it, and by their Job."""
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Hashable, Iterable, KeysView, Mapping, Sequence
@@ -19,11 +19,12 @@ _GROUPING = {dialect.name: dialect for dialect in DIALECTS if isinstance(dialect
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A pod with the names in its metadata.
+    """A pod with the gangs that its labels and annotations name.
 
-    `claim`: its gang; None if it has none or if the gang is ceded. `theirs`: its gang if that is ceded to another
-    system. `joined`: the other gangs that it lists. `job`: namespace and name of the Job that controls it. `company`:
-    the value that it shares with pods of other gangs (`Grouping`). `named`: the gang that it names, by dialect.
+    `named`: by dialect, the gang that the pod names. `claim`: its gang in the dialect that claims it; None if it has
+    none or if the gang is ceded. `ceded`: its gang if the gang is ceded; else None. `joined`: the gangs that the pod
+    lists as grouped with its own. `job`: namespace and name of the Job that controls it. `company`: see
+    `Grouping.company`.
     """
 
     pod: Pod
@@ -32,16 +33,16 @@ class _Known:
     joined: frozenset[GangKey] = frozenset()
     job: tuple[str, str] | None = None
     company: Hashable = None
-    theirs: GangKey | None = None
+    ceded: GangKey | None = None
 
     @property
     def key(self) -> GangKey | None:
-        """Its gang, ceded or not; None if it names none."""
-        return self.claim or self.theirs
+        """The pod's gang, ceded or not; None if it names none."""
+        return self.claim or self.ceded
 
 
 class _Index(dict[Hashable, dict[str, Pod]]):
-    """Pods by a value, and below by `namespace/name`. Values without pods are removed."""
+    """By an index value: the pods with this value, by `namespace/name`. A value without pods is removed."""
 
     def add(self, value: Hashable, pod: Pod) -> None:
         self.setdefault(value, {})[pod.key] = pod
@@ -59,43 +60,49 @@ class _Index(dict[Hashable, dict[str, Pod]]):
 
 
 class KeptPods:
-    """The pods that may have to do with gangs, kept up to date."""
+    """The pods that name a gang or belong to a Job, with indexes that are updated with each change."""
 
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
         self._named = _Index()
-        self._theirs = _Index()
+        self._ceded = _Index()
         self._made = _Index()
         self._companies = _Index()
         self._in_dialect: dict[str, dict[str, Pod]] = {dialect.name: {} for dialect in DIALECTS}
         self._lists: defaultdict[GangKey, Counter[GangKey]] = defaultdict(Counter)
-        """By gang and other gang: how many pods list the other one. Within a namespace, both directions are counted."""
+        """By gang and other gang: how many pods of the gang list the other one as grouped with it.
+
+        If both gangs are in one namespace, the pods of the other gang that list this one are counted, too.
+        """
         self._unfinished: Counter[GangKey] = Counter()
         self._succeeded: Counter[GangKey] = Counter()
         self._admitted: defaultdict[str, dict[str, GangKey]] = defaultdict(dict)
-        """By dialect and pod: the gangs of live pods that Phalanx's webhook admitted."""
+        """By dialect and `namespace/name` of a live pod that Phalanx's webhook admitted: the pod's gang."""
         self.live: dict[str, tuple[Pod, GangKey]] = {}
-        """Pods that name a gang that is not ceded, and are neither finished nor terminating, by `namespace/name`."""
+        """By `namespace/name`: each pod that names a gang, without finished, terminating and ceded pods."""
         self.touched: set[GangKey] = set()
-        """Gangs, before or after the last update, of the pods that the update changed."""
+        """The gangs that the pods changed by the last update named before or after it."""
 
     @staticmethod
     def input_of(key: GangKey) -> ReadInput:
-        """Return the input that is the pods of a gang."""
+        """Return the recorded input (`ReadInput`) "the pods of this gang"."""
         return _PODS, key
 
     @staticmethod
     def input_of_made(key: GangKey) -> ReadInput:
-        """Return the input that is the pods of the Job of that name."""
+        """Return the recorded input (`ReadInput`) "the pods of the Job with the namespace and name of this gang"."""
         return _MADE, key.namespace, key.name
 
     @staticmethod
     def input_of_company(dialect: str, company: Hashable) -> ReadInput:
-        """Return the input that is the pods of one company (`Grouping.company`)."""
+        """Return the recorded input (`ReadInput`) "the pods for which `Grouping.company` returns this value"."""
         return _COMPANY, dialect, company
 
     def update(self, pods: Mapping[str, Pod | None], left: CededToOthers) -> set[ReadInput]:
-        """Take over pods that are new, changed or (None) gone. Return the inputs of readings that change by this."""
+        """Update the indexes. Return the inputs of readings that change, so that these gangs must be read again.
+
+        :param pods: by `namespace/name`, the pods that are new, changed or gone; None for a pod that is gone.
+        """
         changed: set[ReadInput] = set()
         self.touched = set()
         for key, pod in pods.items():
@@ -111,66 +118,71 @@ class KeptPods:
         return changed
 
     def named(self, key: GangKey) -> Sequence[Pod]:
-        """Return the pods that name a gang that is not ceded, finished pods included, ordered by name."""
+        """Return the pods that name this gang, finished ones included, ordered by name; empty if the gang is ceded."""
         return self._named.of(key)
 
-    def theirs(self, key: GangKey) -> Sequence[Pod]:
-        """Return the pods that name a gang that is ceded to another system."""
-        return self._theirs.of(key)
+    def ceded(self, key: GangKey) -> Sequence[Pod]:
+        """Return the pods that name this gang if it is ceded to another system; else empty."""
+        return self._ceded.of(key)
 
     def finished(self, key: GangKey) -> list[Pod]:
         """Return the pods that name this gang, have finished and still exist."""
         return [pod for pod in self.named(key) if pod.finished and not pod.terminating]
 
     def made_by(self, key: GangKey) -> Sequence[Pod]:
-        """Return the pods of the Job of that name."""
+        """Return the pods of the Job with the namespace and name of this gang."""
         return self._made.of((key.namespace, key.name))
 
     def company(self, dialect: str, company: Hashable) -> Sequence[Pod]:
-        """Return the pods of a dialect that share this `company` value."""
+        """Return the pods of a dialect for which `Grouping.company` returns this value."""
         return self._companies.of((dialect, company))
 
     def linked(self, key: GangKey) -> Iterable[GangKey]:
-        """Return the gangs that pods link to a gang: the gangs that it lists, and gangs of its namespace that list it.
+        """Return the gangs that are grouped with the gang `key` by its pods, or by pods of its namespace.
 
-        Lists in pods of another namespace have no effect on a gang (docs/decisions/0013).
+        A pod groups gangs by listing them in an annotation, such as Koordinator's `groups`. The result has the gangs
+        that pods of `key` list, and the gangs of the same namespace whose pods list `key`. A pod of another namespace
+        cannot add its gang to the group in this way (docs/decisions/0013).
         """
         return self._lists.get(key, Counter()).keys()
 
     def at(self, key: str) -> Pod | None:
-        """The pod of that `namespace/name`, if it may have to do with gangs."""
+        """Return the pod with this `namespace/name`; None if it names no gang and belongs to no Job."""
         known = self._known.get(key)
         return None if known is None else known.pod
 
     def claim(self, key: str) -> GangKey | None:
-        """The gang of the pod of that `namespace/name`."""
+        """Return the gang of the pod with this `namespace/name`; None if it has none or if the gang is ceded."""
         known = self._known.get(key)
         return None if known is None else known.claim
 
-    def left_key(self, key: str) -> GangKey | None:
-        """Return the gang of that pod if it is ceded to another system; else None."""
+    def ceded_gang(self, key: str) -> GangKey | None:
+        """Return the gang of the pod with this `namespace/name` if the gang is ceded to another system; else None."""
         known = self._known.get(key)
-        return None if known is None else known.theirs
+        return None if known is None else known.ceded
 
     @property
     def waited_for(self) -> KeysView[GangKey]:
-        """Gangs with unfinished pods."""
+        """The gangs that unfinished pods name. Ceded gangs are left out."""
         return self._unfinished.keys()
 
     def succeeded(self, key: GangKey) -> int:
-        """Return how many pods that name the gang have succeeded. Pods that a Job counts are left out."""
+        """Return the number of succeeded pods that name the gang, without pods whose Job counts them itself."""
         return self._succeeded[key]
 
     def carried(self, to: Container[str]) -> frozenset[GangKey]:
-        """Return the gangs, in ceded dialects, with a live pod that Phalanx's webhook admitted."""
+        """Return the gangs of ceded dialects that have a live pod that Phalanx's webhook admitted.
+
+        :param to: the names of the ceded dialects.
+        """
         return frozenset(key for name, keys in self._admitted.items() if name in to for key in keys.values())
 
     def dialects(self) -> frozenset[str]:
-        """Return the dialects in which some pod names a gang."""
+        """Return the names of the dialects in which any pod names a gang."""
         return frozenset(name for name, pods in self._in_dialect.items() if pods)
 
     def examples(self) -> list[Pod]:
-        """Return one pod of each dialect in which some pod names a gang."""
+        """Return, for each dialect in which any pod names a gang, one such pod."""
         return [next(iter(pods.values())) for pods in self._in_dialect.values() if pods]
 
     def _put(self, key: str, known: _Known) -> None:
@@ -185,8 +197,8 @@ class KeptPods:
             self._named.add(known.claim, known.pod)
             if not known.pod.finished and not known.pod.terminating:
                 self.live[key] = known.pod, known.claim
-        if known.theirs is not None:
-            self._theirs.add(known.theirs, known.pod)
+        if known.ceded is not None:
+            self._ceded.add(known.ceded, known.pod)
         if known.key is not None:
             self._count(known, known.key, 1)
             if known.company is not None:
@@ -201,7 +213,7 @@ class KeptPods:
             admitted.pop(key, None)
         self.live.pop(key, None)
         self._named.discard(known.claim, key)
-        self._theirs.discard(known.theirs, key)
+        self._ceded.discard(known.ceded, key)
         if known.key is not None:
             self._count(known, known.key, -1)
             self._companies.discard((known.key.dialect, known.company), key)
@@ -231,15 +243,15 @@ def _known(pod: Pod, left: CededToOthers) -> _Known:
     if found is None:
         return _Known(pod, None, named, job=job)
     dialect, key = found
-    claim, theirs = (key, None) if ours is not None else (None, key)
+    claim, ceded = (key, None) if ours is not None else (None, key)
     if dialect.name not in _GROUPING:
-        return _Known(pod, claim, named, job=job, theirs=theirs)
+        return _Known(pod, claim, named, job=job, ceded=ceded)
     grouping = _GROUPING[dialect.name]
-    return _Known(pod, claim, named, grouping.joined(pod), job, grouping.company(pod), theirs)
+    return _Known(pod, claim, named, grouping.joined(pod), job, grouping.company(pod), ceded)
 
 
 def _ended_well(pod: Pod) -> bool:
-    """Whether the pod has succeeded and is not counted by a Job, so that its gang needs one member less."""
+    """Whether the pod has succeeded and no Job counts it, so that its gang needs one member less to run."""
     return pod.status.phase == "Succeeded" and not pod.terminating and not counted_by_job(pod)
 
 

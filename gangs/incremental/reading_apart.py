@@ -1,7 +1,6 @@
-"""The reading of every gang at once, in which an internal error on one gang does not affect other gangs.
+"""All gangs of a set of pods and objects, even if an internal error occurs on one gang.
 
-If an object makes the reading fail, that is an internal error of Phalanx. Users must not get this error for objects of
-other users.
+If an object of one user causes an exception in Phalanx, the gangs of other users must still be returned.
 """
 
 import logging
@@ -15,7 +14,10 @@ LOG = logging.getLogger(__name__)
 
 
 def read_apart(sources: Sources) -> Reading:
-    """Return the result of `read_all`. If it fails, read each gang by itself, with a fault for each failing gang."""
+    """Return all gangs, faults and advice, as `read_all` does.
+
+    If `read_all` raises an exception, read each gang by itself. A gang that fails then is only a fault.
+    """
     try:
         return read_all(sources)
     except Exception:

@@ -1,4 +1,4 @@
-"""The KAI dialect as the table of dialects knows it."""
+"""KAI Scheduler's dialect: the implementation of the protocols in `gangs.dialects.protocol`."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from kube.topology import Topology
 
 
 class KaiDialect:
-    """PodGroups of scheduling.run.ai, pods that name a policy, and the ConfigMap of levels and policies."""
+    """KAI Scheduler's dialect: PodGroups, pods that name a topology policy, and the ConfigMap of the policies."""
 
     name = NAME
     pod_keys = PodKeys(
@@ -38,15 +38,18 @@ class KaiDialect:
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:
-        """Return the gang of the pod's PodGroup, or, if it only names a policy, its workload's gang or its own."""
+        """Return the gang of the pod's PodGroup; None if the pod names neither a PodGroup nor a topology policy.
+
+        If the pod names only a policy, it is the gang of its workload, or of this pod alone.
+        """
         return members.gang_of(pod)
 
     def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
-        """Return "": the guide protects no pod."""
+        """Return "": in KAI Scheduler's dialect no key exempts a pod from eviction."""
         return ""
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
-        """Return one gang for each PodGroup, each Job whose pods only name a policy, and each other such pod."""
+        """Return one gang for each PodGroup, and for each workload or single pod that only names a topology policy."""
         findings, gangs = Findings(), list[Gang]()
         settings = settings_of(sources, Findings())
         own = topology_of(settings)
@@ -65,7 +68,7 @@ class KaiDialect:
         return (topology_of(settings),) if _used(sources) else ()
 
     def group_statuses(self, key: GangKey, view: StatusView) -> Iterator[ObjectStatus]:
-        """Yield the status of the gang's PodGroup."""
+        """Yield the status of the PodGroup with the gang's key, if it exists and has pods."""
         return status.group_statuses(key, view)
 
     def template_labels(  # noqa: D102 -- the protocol says it; workloads of this dialect carry their keys themselves
@@ -82,7 +85,10 @@ def _used(sources: Sources) -> bool:
 
 
 def _units(sources: Sources, about: GangKey | None) -> list[tuple[groups.Unit | None, Findings]]:
-    """Return every unit with its faults; None in place of a unit that is malformed or has ended."""
+    """Return every gang as a `groups.Unit`, with its faults so far; None in place of one that is malformed or ended.
+
+    :param about: if given, only the gang with this key is returned.
+    """
     pods: defaultdict[GangKey, list[Pod]] = defaultdict(list)
     for pod in sources.pods:
         if key := members.gang_of(pod):
@@ -100,9 +106,9 @@ def _units(sources: Sources, about: GangKey | None) -> list[tuple[groups.Unit | 
 
 
 def _check_jobs(about: GangKey | None, sources: Sources, settings: Settings, findings: Findings) -> None:
-    """Report the faults of Jobs.
+    """Report annotations on Jobs that have no effect.
 
-    With `about`, the Job of this name also gets faults for which its pods would be refused.
+    If `about` is given, only the Job of its name is checked, and faults of its pod template are reported, too.
     """
     for manifest in sources.of_kind(JOB_GROUP, JOB_KIND, about):
         try:
@@ -114,7 +120,7 @@ def _check_jobs(about: GangKey | None, sources: Sources, settings: Settings, fin
 
 
 def _check_others(about: GangKey | None, sources: Sources, findings: Findings) -> None:
-    """Report the faults of workloads other than Jobs."""
+    """Report workloads other than Jobs whose pods name a topology policy but cannot be one gang."""
     for manifest in sources.called(about):
         if row_of(manifest) is not None and not has_rules(manifest):
             try:

@@ -1,4 +1,4 @@
-"""The number of whole GPUs that pods request. Scopes and NVLink domains are measured in GPUs."""
+"""The number of whole GPUs that pods request. The scope `gpu` and the size of NVLink domains are measured in it."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,18 +11,18 @@ from kube.objects import Container, Pod
 
 
 def gpus_of(pod: Pod) -> int:
-    """The GPUs of all containers together, or of the largest init container."""
+    """Return the number of GPUs that a pod requests: of all containers, or of the largest init container if more."""
     running = sum(map(_of_container, pod.spec.containers))
     return max([running, *map(_of_container, pod.spec.init_containers)])
 
 
 def gpus_together(pods: Sequence[Pod], count: int) -> int:
-    """The fewest GPUs that `count` of the pods ask for."""
+    """Return the number of GPUs that the `count` pods with the fewest GPUs request together."""
     return sum(sorted(map(gpus_of, pods))[:count])
 
 
 def check_gpu_scope(pods: Iterable[Pod], group: ObjectRef, findings: Findings) -> None:
-    """Report the pods by which a gang of scope gpu requests more than the single GPU that it may have."""
+    """Report pods of a gang whose scope is a single GPU if they request more than one GPU together."""
     total = 0
     for pod in sorted(pods, key=lambda each: age(each.metadata)):
         total += gpus_of(pod)

@@ -1,4 +1,4 @@
-"""Gangs of PodGroups, and gangs of pods that name nothing but a policy."""
+"""Gangs of PodGroups, and gangs of pods that name only a topology policy."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,11 @@ CONSTRAINT = "spec.topologyConstraint"
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One gang as far as it is known. `spec`: its PodGroup's; `minimum`: pods that must start together."""
+    """The data about one gang before its levels are looked up.
+
+    `ref`: the PodGroup, the workload, or the first pod. `minimum`: the number of pods that must start together.
+    `spec`: the PodGroup's; an empty one without a PodGroup.
+    """
 
     key: GangKey
     ref: ObjectRef
@@ -37,23 +41,25 @@ class Unit:
     created: str = ""
     spec: PodGroupSpec = NOTHING
     jobs: tuple[ObjectRef, ...] = ()
-    """The Jobs that make its pods."""
+    """The Jobs whose pods name the PodGroup."""
     made: Mapping[str, int] = field(default_factory=dict)
-    """By subgroup: the number of pods that Jobs should run for it now."""
+    """By subgroup ("" for none): the number of pods that these Jobs should run now."""
     ended: Mapping[str, int] = field(default_factory=dict)
-    """By subgroup: the number of its pods that have completed in Jobs."""
+    """By subgroup ("" for none): the number of pods that these Jobs need no more, because they have completed."""
     waiting_for: tuple[str, ...] = ()
 
     @property
     def parts(self) -> Parts | None:
-        """The subgroups, None where the group has none."""
+        """The subgroups of the PodGroup; None if it has none."""
         return Parts(self.spec.sub_groups) if self.spec.sub_groups else None
 
 
 def unit_of_group(manifest: Manifest, pods: Sequence[Pod], sources: Sources, findings: Findings) -> Unit | None:
-    """Return the unit of a PodGroup; None once the Jobs of its pods have completed. Raises `MalformedError`.
+    """Return what is known of a PodGroup's gang; None if all its Jobs have completed. Raises `MalformedError`.
 
-    Completed pods of a Job reduce the minimum.
+    The minimum is lower by the number of pods that have completed in Jobs.
+
+    :param pods: the pods that name the PodGroup.
     """
     ref = ref_of(manifest)
     spec = spec_of(manifest, ref, findings)
@@ -81,7 +87,10 @@ def unit_of_group(manifest: Manifest, pods: Sequence[Pod], sources: Sources, fin
 
 
 def _by_part(jobs: Iterable[tuple[Job, int]]) -> Mapping[str, int]:
-    """Numbers of pods by the subgroup that the Jobs' templates name."""
+    """Return, by the subgroup that a Job's pod template names ("" for none), the sum of the numbers of these Jobs.
+
+    :param jobs: Jobs, each with a number of pods.
+    """
     found: Counter[str] = Counter()
     for job, count in jobs:
         found[job.pod_labels.get(keys.SUB_GROUP, "")] += count
@@ -89,9 +98,10 @@ def _by_part(jobs: Iterable[tuple[Job, int]]) -> Mapping[str, int]:
 
 
 def unit_of_pods(key: GangKey, pods: Sequence[Pod], sources: Sources) -> Unit | None:
-    """Return the unit of pods without a PodGroup object; None if no pod is live.
+    """Return what is known of the gang of pods without a PodGroup object; None if no pod is live.
 
-    The pods belong to one Job, or the unit is read as if each pod were alone.
+    If the pods name a PodGroup, the gang waits for it. If a Job controls them, it states the number of pods. Otherwise
+    the minimum is the number of existing pods.
     """
     live_pods = tuple(sorted(live(pods), key=lambda pod: age(pod.metadata)))
     if not live_pods:
@@ -119,7 +129,12 @@ def unit_of_pods(key: GangKey, pods: Sequence[Pod], sources: Sources) -> Unit | 
 def read_unit(
     unit: Unit, settings: Settings, own: Topology, topologies: Sequence[Topology], findings: Findings
 ) -> Gang | None:
-    """Return the gang of a unit; None if it has faults. `own`: the topology of the settings' levels."""
+    """Return the gang, with its levels looked up; None if it has faults, which go to `findings`.
+
+    :param settings: the content of the ConfigMap of KAI Scheduler.
+    :param own: the topology with the ConfigMap's levels.
+    :param topologies: the topologies of all dialects.
+    """
     wrong = Findings()
     members.check_annotations(unit.pods, wrong)
     check_priorities(unit.pods, unit.ref, wrong)
@@ -164,7 +179,7 @@ def read_unit(
 
 
 def check_placement(manifest: Manifest, findings: Findings) -> None:
-    """Report annotations on a Job that have an effect only on its pods. Raises `MalformedError`."""
+    """Report annotations on a Job that must be on its pod template to have an effect. Raises `MalformedError`."""
     annotations = metadata_of(manifest).annotations
     misplaced = [key for key in keys.ON_PODS if key in annotations]
     for key in misplaced:
@@ -174,7 +189,7 @@ def check_placement(manifest: Manifest, findings: Findings) -> None:
 
 
 def check_template(manifest: Manifest, settings: Settings, findings: Findings) -> None:
-    """Report faults of the annotations on a Job's pod template. Raises `MalformedError`."""
+    """Report a Job whose pod template names an unknown topology policy. Raises `MalformedError`."""
     job, ref = job_of(manifest), ref_of(manifest)
     name = job.pod_annotations.get(keys.POLICY)
     if name is None or not settings.there or settings.policy(name) is not None:
@@ -184,7 +199,10 @@ def check_template(manifest: Manifest, settings: Settings, findings: Findings) -
 
 
 def _constrained(request: PlacementRequest, spec: PodGroupSpec, settled: Settled) -> PlacementRequest:
-    """Return the request with topology and levels of KAI Scheduler's own fields, if these are set; else unchanged."""
+    """Return the request with the topology and levels in `topologyConstraint` of a PodGroup or its subgroups.
+
+    Without such fields, the request is returned unchanged.
+    """
     if not _names_a_place(spec):
         return request
     constraint = spec.topology_constraint or TopologyConstraint()
@@ -198,7 +216,7 @@ def _constrained(request: PlacementRequest, spec: PodGroupSpec, settled: Settled
 
 
 def _names_a_place(spec: PodGroupSpec) -> bool:
-    """Whether the group, or a subgroup, names a place in KAI Scheduler's own fields."""
+    """Whether the PodGroup or one of its subgroups has a `topologyConstraint`."""
     return spec.topology_constraint is not None or any(subgroups.constraints(spec.sub_groups))
 
 
@@ -225,9 +243,10 @@ def _wish(field: str, level: str | None) -> LevelWish | None:
 
 
 def _check_scope(unit: Unit, policy: str | None, settings: Settings, own: Topology, findings: Findings) -> None:
-    """Report an unknown scope as a fault, and a scope or policy that has another effect than expected as advice.
+    """Report an unknown scope of a PodGroup as a fault, and scopes and policies with a surprising effect as advice.
 
-    A scope inside the node places all pods on one node. A scope has no effect if topology awareness is disabled.
+    A scope smaller than a node places all pods on one node. If topology awareness is disabled in the ConfigMap, a scope
+    has no effect.
     """
     scope = unit.spec.scope
     known = wishes.scopes(settings, own)
@@ -249,9 +268,9 @@ def _check_scope(unit: Unit, policy: str | None, settings: Settings, own: Topolo
 
 
 def _pod_sets(unit: Unit, roles: Sequence[str], topology: Topology | None) -> tuple[PodSet, ...]:
-    """Return one pod set for each subgroup, else one for each role. Every role takes part.
+    """Return one pod set for each subgroup; without subgroups, one for each role that pods name.
 
-    Expected pods may have any role.
+    Each role needs at least one pod, if the gang's minimum is large enough. Expected pods may have any role.
     """
     if (parts := unit.parts) is not None:
         return subgroups.pod_sets(parts, unit.pods, unit.made, unit.ended, topology)
@@ -263,7 +282,7 @@ def _pod_sets(unit: Unit, roles: Sequence[str], topology: Topology | None) -> tu
 
 
 def _jobs_naming(group: ObjectRef, sources: Sources) -> list[tuple[ObjectRef, Job]]:
-    """Return the Jobs whose pods name the PodGroup. Faults of malformed Jobs are reported on these Jobs."""
+    """Return the Jobs whose pods name the PodGroup. Malformed Jobs are left out, and reported elsewhere."""
     found = []
     for manifest in sources.sought(JOB_GROUP, JOB_KIND, _group_in, (group.namespace, group.name)):
         with suppress(MalformedError):
@@ -272,6 +291,9 @@ def _jobs_naming(group: ObjectRef, sources: Sources) -> list[tuple[ObjectRef, Jo
 
 
 def _group_in(job: Manifest) -> tuple[tuple[str, str], ...]:
-    """Namespace and name of the PodGroup that the Job's pods name; nothing where they name none."""
+    """Return namespace and name of the PodGroup that a Job's pods name, in a tuple; empty if they name none.
+
+    They are the Job's index values (`kube.catalog.Naming`), by which the Jobs of a PodGroup are found.
+    """
     name = members.named_by(template_says(job, "annotations"))
     return ((key_of(job)[2], name),) if name else ()

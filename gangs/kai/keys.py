@@ -1,4 +1,4 @@
-"""Every key string of the KAI guide that is read, once. Source: the guide, and KAI Scheduler's API package (v0.17)."""
+"""The keys and fields of KAI Scheduler. Source: its guide (examples/kai), and its API package (v0.17)."""
 
 GROUP = "scheduling.run.ai"
 VERSIONS = ("v2", "v2alpha2")
@@ -10,11 +10,11 @@ POD_GROUP = "scheduling.run.ai/pod-group"
 POD_GROUP_NAME = "pod-group-name"
 """Pod annotation that KAI Scheduler itself writes: name of a PodGroup in the pod's namespace."""
 POLICY = "scheduling.run.ai/topology-policy"
-"""Pod annotation: a policy of the ConfigMap. Alone it asks for a gang, too: of the pods of the pod's Job."""
+"""Pod annotation: the name of a topology policy in the ConfigMap. It makes a gang even without a PodGroup."""
 ROLE = "scheduling.run.ai/topology-role"
-"""Pod annotation: the part that the pod plays; pods of one role are one pod set."""
+"""Pod annotation: the role of the pod, such as `prefill`. The pods of one role are one pod set."""
 SUB_GROUP = "kai.scheduler/subgroup-name"
-"""Pod label: the subgroup of the pod's PodGroup that it joins."""
+"""Pod label: the subgroup of its PodGroup to which the pod belongs."""
 PREFIX = "scheduling.run.ai/"
 ON_PODS = (POD_GROUP, POLICY, ROLE)
 
@@ -47,7 +47,7 @@ GPU = "nvidia.com/gpu"
 SCHEDULER = "kai-scheduler"
 
 SPEC_FIELDS = ("minMember", "queue", "topologyPolicy", "topologyConstraint", "minSubGroup", "subGroups")
-"""Fields of a PodGroup's spec that are honoured."""
+"""Fields of a PodGroup's spec that have an effect."""
 WITHOUT_EFFECT = (
     "priorityClassName",
     "preemptibility",
@@ -56,7 +56,7 @@ WITHOUT_EFFECT = (
     "preemptionDelay",
     "stalenessGracePeriod",
 )
-"""Fields of v2alpha2 that are admitted with a warning."""
+"""Fields of a PodGroup's spec (v2alpha2) that have no effect in Phalanx. A warning reports them."""
 
 _SECTION = f"{CONFIG_FILE} {CONFIG_SECTION}"
 KEYS: tuple[str, ...] = (

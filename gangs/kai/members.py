@@ -1,4 +1,4 @@
-"""The gang and the role that a pod names, and the checks of its annotations."""
+"""The gang, the role and the topology policy that a pod's annotations name, and their checks."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -7,9 +7,9 @@ from gangs.findings import Findings
 from gangs.kai import NAME, keys
 from gangs.kai.settings import TITLE, Settings
 from gangs.manifests import pod_ref
-from gangs.membership import Seat, age, promised
+from gangs.membership import Seat, age, given_rank
 from gangs.model import GangKey
-from gangs.pod_consensus import advise_older, speakers
+from gangs.pod_consensus import advise_older, decisive_pods
 from gangs.workloads.jobs import job_owner
 from gangs.workloads.pod_templates import shared_name
 from kube import keys as own
@@ -21,24 +21,24 @@ _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
 def annotation(key: str) -> str:
-    """The field path of an annotation."""
+    """Return the path of an annotation, for messages."""
     return f"metadata.annotations[{key}]"
 
 
 def named_by(annotations: Mapping[str, str]) -> str:
-    """The PodGroup that a pod's annotations name, "" for none."""
+    """Return the PodGroup that a pod's annotations name; "" if they name none."""
     return annotations.get(keys.POD_GROUP) or annotations.get(keys.POD_GROUP_NAME) or ""
 
 
 def group_of(pod: Pod) -> str:
-    """The PodGroup that the pod names, "" for none."""
+    """Return the PodGroup that the pod names; "" if it names none."""
     return named_by(pod.metadata.annotations)
 
 
 def gang_of(pod: Pod) -> GangKey | None:
-    """Return the gang of the pod's PodGroup. If the pod only names a policy, return its workload's gang, or its own.
+    """Return the gang of the pod's PodGroup; None if the pod names neither a PodGroup nor a topology policy.
 
-    Return None if the pod names neither.
+    If the pod names only a policy, it is the gang of its workload, or of this pod alone.
     """
     meta = pod.metadata
     if not meta.annotations:
@@ -50,32 +50,33 @@ def gang_of(pod: Pod) -> GangKey | None:
 
 
 def job_of(pod: Pod) -> str:
-    """The Job that controls the pod, "" for none."""
+    """Return the name of the Job that controls the pod; "" if there is none."""
     owner = job_owner(pod)
     return owner.name if owner is not None else ""
 
 
 def role_of(pod: Pod) -> str:
-    """The pod set that the pod belongs to."""
+    """Return the name of the pod set to which the pod belongs: its role, or `MAIN`."""
     return pod.metadata.annotations.get(keys.ROLE) or MAIN
 
 
 def roles_of(pods: Sequence[Pod]) -> tuple[str, ...]:
-    """The pod sets that the pods make, by name; the one of pods without a role first."""
+    """Return the names of the pods' pod sets, ordered by name, but `MAIN` (pods without a role) first."""
     return tuple(sorted({role_of(pod) for pod in pods}, key=lambda role: (role != MAIN, natural_key(role))))
 
 
 def policy_of(pods: Sequence[Pod], settings: Settings, findings: Findings) -> tuple[str | None, tuple[str, ...]]:
-    """Return the policy that the pods name, and what they wait for because of it.
+    """Return the topology policy that a gang's pods name (None for none), and what the gang waits for because of it.
 
-    All decisive pods (`speakers`) must name the same policy.
+    The gang waits if the ConfigMap with the policies does not exist. All decisive pods (`gangs.pod_consensus`) must
+    name the same policy.
     """
     naming = [
         pod for pod in sorted(pods, key=lambda each: age(each.metadata)) if keys.POLICY in pod.metadata.annotations
     ]
     if not naming:
         return None, ()
-    (first, *others), at = speakers(naming), annotation(keys.POLICY)
+    (first, *others), at = decisive_pods(naming), annotation(keys.POLICY)
     name = first.metadata.annotations[keys.POLICY]
     advise_older(naming, (keys.POLICY,), "annotations", findings)
     for pod in others:
@@ -91,13 +92,16 @@ def policy_of(pods: Sequence[Pod], settings: Settings, findings: Findings) -> tu
 
 
 def known_policies(settings: Settings) -> str:
-    """Return the remedy for an unknown policy: the list of known ones."""
+    """Return the remedy for an unknown topology policy: the list of known ones."""
     return f"its policies are {', '.join(each.name for each in settings.policies) or 'none'}"
 
 
 def seats_of(pods: Sequence[Pod], set_of: Callable[[Pod], str], findings: Findings) -> list[Seat]:
-    """The pods with their sets and the ranks that their users gave them."""
-    return [Seat(pod, set_of(pod), promised(pod, _rank_places(pod), findings)) for pod in pods]
+    """Return the pods with their pod sets and with the ranks that users gave them.
+
+    :param set_of: a function from a pod to the name of its pod set.
+    """
+    return [Seat(pod, set_of(pod), given_rank(pod, _rank_places(pod), findings)) for pod in pods]
 
 
 def check_annotations(pods: Sequence[Pod], findings: Findings) -> None:

@@ -1,6 +1,7 @@
-"""Pods of workloads other than Jobs that only name a policy: their gangs, and the reports on pods that form none.
+"""Workloads other than Jobs whose pods name a topology policy but no PodGroup.
 
-KAI Scheduler groups all pods of a StatefulSet or a training job. For a Deployment it makes each pod a group of its own.
+As in KAI Scheduler, all pods of a StatefulSet or of a training job are one gang, and each pod of a Deployment is one.
+For kinds of which the pods cannot be counted, the policy is a fault.
 """
 
 from collections.abc import Sequence
@@ -23,18 +24,21 @@ TO_GROUP = (
     f"make a {keys.POD_GROUP_KIND} with minMember, and write {keys.POD_GROUP}: <its name> on all its pod templates "
     "instead"
 )
-"""The remedy that makes the pods of several templates one gang, for every kind of workload."""
+"""The remedy by which pods of several pod templates become one gang, whatever the kind of their workload."""
 
 
 def asks(template: Template) -> bool:
-    """Whether the pods of a template name a policy, and no PodGroup."""
+    """Whether the pods of a template name a topology policy, and no PodGroup."""
     return keys.POLICY in template.annotations and not members.named_by(template.annotations)
 
 
 def unit_of_workload(unit: Unit, pods: Sequence[Pod], sources: Sources, findings: Findings) -> Unit | None:
-    """Return the unit of pods with or without a workload; None if they are refused. Raises `MalformedError`.
+    """Return what is known of the gang of pods that a workload may control; None if there is a fault.
 
-    :param unit: the unit of these pods, read as if each were alone.
+    The minimum is the workload's number of pods. If the workload does not exist, the gang waits for it. Raises
+    `MalformedError`.
+
+    :param unit: what is known of the gang from its pods alone.
     """
     maker = pod_templates.maker_of(pods[0])
     if maker is None:
@@ -62,9 +66,11 @@ def unit_of_workload(unit: Unit, pods: Sequence[Pod], sources: Sources, findings
 
 
 def check(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -> None:
-    """Report requests of a workload other than a Job that it cannot get. Raises `MalformedError`.
+    """Report a workload other than a Job whose pods name a topology policy but are not one gang.
 
-    :param pods: all existing pods.
+    Raises `MalformedError`.
+
+    :param pods: existing pods, possibly of other owners, too.
     """
     made, ref, found = pod_templates.made_by(manifest), ref_of(manifest), pod_templates.templates(manifest)
     if made is None or pod_templates.controlled(manifest) or copies_labels_to_child(manifest):
@@ -87,6 +93,6 @@ def check(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -> None:
 
 
 def _alone(kind: str) -> str:
-    """Return the advice for pods that each are a group of their own, with the way to get a gang."""
+    """Return the advice for a kind of workload whose pods are placed one by one, and how to get one gang of them."""
     own_group = f"as in KAI Scheduler each pod of {with_article(kind)} is its own group"
     return f"places each pod alone: {own_group}; for one gang {TO_GROUP}"

@@ -1,4 +1,4 @@
-"""The ConfigMap kai-scheduler-config: whether topology counts, the policies, and the levels, narrowest first."""
+"""The ConfigMap kai-scheduler-config: whether topologies are used, the topology policies, and the levels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,11 @@ MOST_WEIGHT = 100
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """A policy: what to `pack` into, or which nodes to `prefer`, and how much that weighs (1 to 100)."""
+    """A topology policy of the ConfigMap.
+
+    `topology`: a level, or a word such as `nvlink`. `strategy`: `pack` pods into few domains of the level, or `prefer`
+    nodes that have its label. `weight`: from 1 to 100.
+    """
 
     name: str
     topology: str
@@ -28,7 +32,7 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 class LevelEntry(msgspec.Struct, frozen=True):
-    """A level and the node label that names a node's domain in it."""
+    """A level in the ConfigMap: its name, and the node label that names a node's domain."""
 
     name: str
     label: str
@@ -42,7 +46,10 @@ class _Section(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The content of the ConfigMap. `there`: whether it exists and is readable; otherwise these are the defaults."""
+    """The content of the ConfigMap. `there`: whether it exists and is valid; otherwise the fields have the defaults.
+
+    `enabled`: whether scopes and policies have an effect. `levels`: the narrowest first.
+    """
 
     there: bool = False
     enabled: bool = True
@@ -50,23 +57,26 @@ class Settings:
     levels: tuple[LevelEntry, ...] = ()
 
     def policy(self, name: str) -> Policy | None:
-        """The policy of that name."""
+        """Return the topology policy of this name; None if there is none."""
         return next((each for each in self.policies if each.name == name), None)
 
     @property
     def below_the_node(self) -> frozenset[str]:
-        """Names of levels inside a node: all levels listed before the node, except NVLink domains."""
+        """The names of the levels inside a node, such as a GPU: all that are listed before the node level.
+
+        NVLink domains do not count, because they may span nodes.
+        """
         names = [each.name for each in self.levels]
         node = next((at for at, each in enumerate(self.levels) if _is_node(each)), 0)
         return frozenset((keys.GPU_SCOPE, keys.NUMA_LEVEL, *names[:node])) - {keys.NVLINK_LEVEL}
 
     def above_the_node(self) -> tuple[LevelEntry, ...]:
-        """The levels that span nodes, widest first, without NVLink domains."""
+        """Return the levels whose domains have several nodes, the widest first, without NVLink domains."""
         inside = self.below_the_node | {keys.NVLINK_LEVEL}
         return tuple(each for each in reversed(self.levels) if each.name not in inside and not _is_node(each))
 
     def label_of(self, name: str) -> str | None:
-        """The label that the ConfigMap gives a level."""
+        """Return the node label of a level in the ConfigMap; None if it does not list the level."""
         return next((each.label for each in self.levels if each.name == name), None)
 
 
@@ -74,9 +84,9 @@ DEFAULTS = Settings()
 
 
 def settings_of(sources: Sources, findings: Findings) -> Settings:
-    """Return the settings of the cluster's ConfigMap.
+    """Return the content of the ConfigMap of KAI Scheduler; the defaults if it does not exist or is invalid.
 
-    Return the defaults if the ConfigMap does not exist or is invalid. Faults go to `findings`.
+    Faults go to `findings`.
     """
     manifest = sources.get("", keys.CONFIG_KIND, keys.CONFIG_NAMESPACE, keys.CONFIG_NAME)
     if manifest is None:
@@ -128,7 +138,7 @@ def _check_policies(settings: Settings, ref: ObjectRef, at: str, findings: Findi
 
 
 def _targets(settings: Settings) -> tuple[str, ...]:
-    """Return the values that a policy's `topology` may have: the three words of the guide, and every level."""
+    """Return the values that a policy's `topology` may have: nvlink, numa, nvswitch, and the names of all levels."""
     levels = (keys.NVLINK_LEVEL, keys.NODE_LEVEL, keys.RACK_LEVEL, keys.ZONE_LEVEL)
     return tuple(dict.fromkeys((NVLINK, NUMA, NVSWITCH, *levels, *(each.name for each in settings.levels))))
 

@@ -1,4 +1,4 @@
-"""A PodGroup's spec as it is written, in the guide's version and as far as KAI Scheduler's own is honoured."""
+"""The `spec` of a PodGroup of KAI Scheduler: the fields of its guide, and those of its own API that have an effect."""
 
 import re
 from collections.abc import Sequence
@@ -26,20 +26,20 @@ _NEEDS = {
 
 
 class Affinity(msgspec.Struct, frozen=True):
-    """Requirements on the labels of nodes that must all hold."""
+    """Requirements on node labels, which a node must all fulfil."""
 
     required: tuple[Requirement, ...] | None = None
 
 
 class TopologyPolicy(msgspec.Struct, frozen=True):
-    """`scope`: the level of which one domain holds the whole gang."""
+    """`topologyPolicy` of a PodGroup. `scope`: the level of which all pods of the gang must share one domain."""
 
     scope: str | None = None
     affinity: Affinity | None = None
 
 
 class TopologyConstraint(msgspec.Struct, frozen=True, rename="camel"):
-    """The placement request of a group or subgroup in KAI Scheduler's own version of the kind."""
+    """`topologyConstraint` of a PodGroup or subgroup: its topology, and its required and preferred level."""
 
     topology: str | None = None
     required_topology_level: str | None = None
@@ -47,7 +47,10 @@ class TopologyConstraint(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class SubGroup(msgspec.Struct, frozen=True, rename="camel"):
-    """A part of a PodGroup. `parent`: the subgroup that contains it. Pods join subgroups without children."""
+    """A subgroup of a PodGroup. `parent`: the name of the subgroup that contains it.
+
+    Pods belong to subgroups that contain no other subgroups.
+    """
 
     name: str
     min_member: int | None = None
@@ -57,7 +60,7 @@ class SubGroup(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PodGroupSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """`spec` of a PodGroup, as far as it is read."""
+    """`spec` of a PodGroup: the fields that have an effect."""
 
     min_member: int | None = None
     queue: str | None = None
@@ -69,12 +72,12 @@ class PodGroupSpec(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def scope(self) -> str | None:
-        """The scope that is asked for."""
+        """The requested scope; None if there is none."""
         return self.topology_policy.scope if self.topology_policy else None
 
     @property
     def required_labels(self) -> tuple[Requirement, ...]:
-        """The requirements on the labels of every node, from both fields in which they may be written."""
+        """The requirements on the labels of the gang's nodes, from both fields that may have them."""
         inner = self.topology_policy.affinity if self.topology_policy else None
         return tuple(each for part in (inner, self.affinity) if part for each in part.required or ())
 
@@ -83,7 +86,10 @@ NOTHING = PodGroupSpec()
 
 
 def spec_of(manifest: Manifest, ref: ObjectRef, findings: Findings) -> PodGroupSpec:
-    """The spec, checked by itself. Raises `MalformedError`."""
+    """Return the `spec` of a PodGroup, and report its faults as far as other objects do not matter.
+
+    Raises `MalformedError`.
+    """
     written = section(manifest, "spec")
     spec = decode(written, PodGroupSpec, ref, "spec")
     _check_fields(written, ref, findings)

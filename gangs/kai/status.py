@@ -1,4 +1,4 @@
-"""The status of KAI's PodGroups in the fields of its definition (v2alpha2): phase, counts, conditions, resources."""
+"""The status of KAI Scheduler's PodGroups (v2alpha2): phase, numbers of pods, conditions, resources."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,11 +14,11 @@ from kube.quantities import written
 from kube.requests import all_requests
 
 NODE_POOL = "default"
-"""KAI Scheduler writes one condition for each of its node pools. Phalanx has one scheduler for all nodes."""
+"""The node pool in the condition. KAI Scheduler writes one condition for each node pool, Phalanx one for all nodes."""
 
 
 def group_statuses(key: GangKey, view: StatusView) -> Iterator[ObjectStatus]:
-    """The status of the PodGroup of that name, if there is one and its pods exist."""
+    """Yield the status of the PodGroup with the gang's key, if it exists and has pods, even if all have ended."""
     manifest = view.sources.get(keys.GROUP, keys.POD_GROUP_KIND, key.namespace, key.name)
     gang, ended = view.gang(key), view.finished(key)
     if manifest is None or (gang is None and not ended):
@@ -34,9 +34,9 @@ def group_statuses(key: GangKey, view: StatusView) -> Iterator[ObjectStatus]:
 def group_status(
     gang: Gang, finished: Sequence[Pod], gang_object: GangObjectStatus, previous: Mapping[str, Any], now: str
 ) -> Status:
-    """The status of the PodGroup that asked for the gang.
+    """Return the status of the PodGroup that asks for a gang.
 
-    :param finished: its pods that have ended; they are no members any more.
+    :param finished: the gang's pods that have ended, which are not members any more.
     :param gang_object: the status of its Gang object.
     :param previous: the current status of the PodGroup.
     :param now: RFC 3339 time.
@@ -57,7 +57,7 @@ def group_status(
 
 
 def ended_status(finished: Sequence[Pod], previous: Mapping[str, Any]) -> Status:
-    """The status of a PodGroup that is no gang any more: all of its pods have ended."""
+    """Return the status of a PodGroup that is no gang any more, because all its pods have ended."""
     counts = _counts(finished)
     return {**previous, "phase": _phase(1, counts), **counts}
 
@@ -80,7 +80,7 @@ def _phase(minimum: int, counts: Mapping[str, int]) -> str:
 
 
 def _placed(gang_object: GangObjectStatus) -> list[Status]:
-    """Return the `Placed` condition of the gang's Gang object."""
+    """Return the condition `Placed` of the gang's Gang object, in a list; an empty list if there is none."""
     fields = ("type", "status", "reason", "message")
     return [
         {key: each.get(key, "") for key in fields} for each in gang_object.conditions if each.get("type") == "Placed"
@@ -88,7 +88,11 @@ def _placed(gang_object: GangObjectStatus) -> list[Status]:
 
 
 def _unschedulable(gang_object: GangObjectStatus, previous: Mapping[str, Any]) -> list[Status]:
-    """Return the condition: True while the gang lacks capacity, False after that, none if it never lacked capacity."""
+    """Return the scheduling condition of a PodGroup, in a list.
+
+    Its status is True while the gang lacks capacity, and False afterwards. If the gang never lacked capacity, the list
+    is empty.
+    """
     if not gang_object.no_room and not previous.get("schedulingConditions"):
         return []
     condition = {
@@ -103,6 +107,6 @@ def _unschedulable(gang_object: GangObjectStatus, previous: Mapping[str, Any]) -
 
 
 def _amounts(gang: Gang, *, all_of_them: bool) -> dict[str, str]:
-    """Return the requests of the members by resource, of all members or of bound members only."""
+    """Return the sum of the members' requests by resource, as text: of all members, or of the bound ones only."""
     requests = all_requests(member.pod for member in gang.members if all_of_them or member.pod.bound)
     return {resource: written(resource, amount) for resource, amount in sorted(requests.items())}

@@ -1,7 +1,8 @@
-"""Subgroups of a PodGroup: parts with minimums and placement requests of their own, which may be nested.
+"""Subgroups of a PodGroup of KAI Scheduler, each with a minimum and levels of its own. Subgroups may be nested.
 
-Pods join leaves, by label. Each leaf is a pod set. The required level of a wider subgroup applies to all its leaves
-together. The rules are those of KAI Scheduler's CRD and of its validating webhook (v2alpha2, v0.17).
+A subgroup without subgroups is a leaf. Pods name a leaf by a label, and each leaf is a pod set. The required level of a
+subgroup with several leaves applies to the pods of all these leaves together. The rules are those of KAI Scheduler's
+CRD and of its validating webhook (v2alpha2, v0.17).
 """
 
 import re
@@ -24,32 +25,32 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The subgroups of a PodGroup: its leaves in the order in which they are written, and their ancestors."""
+    """The subgroups of a PodGroup, in the order of its spec."""
 
     groups: tuple[SubGroup, ...]
 
     @property
     def leaves(self) -> tuple[SubGroup, ...]:
-        """The subgroups without children. Pods join only these."""
+        """The subgroups that contain no other subgroups. Pods name only these."""
         parents = {each.parent for each in self.groups}
         return tuple(each for each in self.groups if each.name not in parents)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The leaves' names."""
+        """The names of the leaves."""
         return tuple(each.name for each in self.leaves)
 
     @property
     def minimum(self) -> int:
-        """Pods that must start together, of all leaves."""
+        """The number of pods that must start together: the sum of the leaves' minimums."""
         return sum(each.min_member or 0 for each in self.leaves)
 
     def under(self, name: str) -> tuple[str, ...]:
-        """The leaves under a subgroup, itself where it is one."""
+        """Return the names of the leaves in a subgroup; for a leaf, its own name."""
         return tuple(leaf.name for leaf in self.leaves if name in self.above(leaf))
 
     def above(self, leaf: SubGroup) -> tuple[str, ...]:
-        """The leaf and the subgroups that it is in, narrowest first."""
+        """Return the names of a leaf and of the subgroups that contain it, the innermost first."""
         known = {each.name: each for each in self.groups}
         path: list[str] = []
         name: str | None = leaf.name
@@ -60,12 +61,12 @@ class Parts:
 
 
 def set_of(pod: Pod) -> str:
-    """The leaf that a pod names, "" for none."""
+    """Return the subgroup that a pod's label names; "" if it names none."""
     return pod.metadata.labels.get(keys.SUB_GROUP, "")
 
 
 def check(spec: PodGroupSpec, ref: ObjectRef, findings: Findings) -> None:
-    """Report faults of the subgroups, without regard to pods and topologies."""
+    """Report faults of a PodGroup's subgroups, as far as pods and topology objects do not matter."""
     groups = spec.sub_groups
     if spec.min_sub_group is not None and spec.min_member is not None:
         findings.fault(ref, "spec.minSubGroup", "is given beside spec.minMember", "keep one of the two")
@@ -88,7 +89,12 @@ def check(spec: PodGroupSpec, ref: ObjectRef, findings: Findings) -> None:
 
 
 def check_members(pods: Sequence[Pod], parts: Parts, ref: ObjectRef, findings: Findings) -> None:
-    """Report pods that name no leaf as faults, and roles, which have no effect with subgroups, as advice."""
+    """Report pods that name no leaf of a PodGroup with subgroups as faults.
+
+    Roles on pods, which have no effect in such a PodGroup, are reported as advice.
+
+    :param ref: the PodGroup.
+    """
     for pod in pods:
         at, name = f"metadata.labels[{keys.SUB_GROUP}]", set_of(pod)
         if name not in parts.names:
@@ -106,7 +112,10 @@ def pod_sets(
 ) -> tuple[PodSet, ...]:
     """Return one pod set for each leaf.
 
-    `made`: by leaf, the pods that Jobs should run now. `ended`: by leaf, the pods that have completed in Jobs.
+    :param pods: the live pods of the gang.
+    :param made: by leaf, the number of pods that Jobs should run now.
+    :param ended: by leaf, the number of pods that have completed in Jobs.
+    :param topology: the topology of the gang; None if it is unknown.
     """
     existing = Counter(map(set_of, pods))
     known = {each.name: each for each in parts.groups}
@@ -129,7 +138,7 @@ def pod_sets(
 
 
 def together(parts: Parts) -> tuple[TogetherRule, ...]:
-    """Return the rules of subgroups with several leaves: the leaves share one domain of the required level."""
+    """Return the constraints of subgroups with several leaves: these leaves share one domain of the required level."""
     return tuple(
         TogetherRule(parts.under(each.name), level)
         for each in _placed(parts.groups)
@@ -138,14 +147,17 @@ def together(parts: Parts) -> tuple[TogetherRule, ...]:
 
 
 def constraints(groups: Sequence[SubGroup]) -> Iterator[tuple[str, TopologyConstraint]]:
-    """Every place that a subgroup names, with its field."""
+    """Yield each `topologyConstraint` of a subgroup, with its path."""
     for position, each in enumerate(groups):
         if each.topology_constraint is not None:
             yield f"{AT}[{position}].topologyConstraint", each.topology_constraint
 
 
 def wishes(groups: Sequence[SubGroup]) -> tuple[tuple[LevelWish, ...], tuple[Span, ...]]:
-    """Every level that a subgroup names, and which of them must agree."""
+    """Return all levels that subgroups name, with their fields, and each subgroup's pair of required and preferred.
+
+    The preferred level of a pair must not be the wider one.
+    """
     levels, spans = list[LevelWish](), list[Span]()
     for at, constraint in constraints(groups):
         required = _wish(at, "requiredTopologyLevel", constraint.required_topology_level)
@@ -156,7 +168,7 @@ def wishes(groups: Sequence[SubGroup]) -> tuple[tuple[LevelWish, ...], tuple[Spa
 
 
 def topology_of(spec: PodGroupSpec) -> str | None:
-    """The topology that the group or any of its subgroups names; they name the same one."""
+    """Return the topology that a PodGroup or one of its subgroups names; None if none does. All must name the same."""
     own = [spec.topology_constraint] if spec.topology_constraint is not None else []
     named = [each.topology for each in (*own, *(each for _, each in constraints(spec.sub_groups)))]
     return next((each for each in named if each), None)
@@ -227,7 +239,7 @@ def _in_a_circle(group: SubGroup, groups: Sequence[SubGroup]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A subgroup that names a place."""
+    """A subgroup with a `topologyConstraint`."""
 
     name: str
     topology_constraint: TopologyConstraint
@@ -238,9 +250,10 @@ def _placed(groups: Sequence[SubGroup]) -> list[_Place]:
 
 
 def _narrowest(levels: Sequence[str | None], topology: Topology | None) -> str | None:
-    """Return the narrowest of several required levels, which implies the others.
+    """Return the narrowest of several required levels, which implies the others; None if none is required.
 
-    Without a topology the order is unknown, and the first level is returned. The gang waits for the topology anyway.
+    If the topology is unknown, so is the order of the levels, and the first one is returned. The gang then waits for
+    the topology anyway.
     """
     named = [each for each in levels if each is not None]
     if topology is None or not named:

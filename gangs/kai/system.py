@@ -1,4 +1,4 @@
-"""KAI Scheduler as a system that may run here; names as its own manifests have them."""
+"""How Phalanx detects that KAI Scheduler runs in the cluster, by the names in KAI Scheduler's own manifests."""
 
 from gangs.kai import NAME
 from gangs.system import System
@@ -12,4 +12,4 @@ KAI = System(
     configuration=r"(mutating|validating)-kai-admission|kai-(podgroup|queue)-validation-.+",
     schedulers=("kai-scheduler",),
 )
-"""Run:ai rests on KAI Scheduler: each of the two reads the other's objects."""
+"""KAI Scheduler. It also handles the dialect of Run:ai, which is built on it."""

@@ -1,7 +1,8 @@
-"""The topology of the ConfigMap's levels, widest first, completed with default levels.
+"""The topology with the levels of KAI Scheduler's ConfigMap and with default levels.
 
-A node that lacks the label of a wide level is in that level's default domain. Only a gang with that level as its scope
-needs nodes with the label (`gangs.kai.wishes`). A node without a label for NVLink domains is a domain of its own.
+All nodes that lack the label of a level above the node share one default domain of the level. Only a gang with the
+level as its scope needs nodes with the label (`gangs.kai.wishes`). A node without a label for its NVLink domain is a
+domain of its own.
 """
 
 from gangs.kai import keys
@@ -24,6 +25,11 @@ def topology_of(settings: Settings) -> Topology:
 
 
 def _default(name: str, labels: tuple[str, ...], taken: set[str]) -> list[Level]:
-    """Return a default level with those of the labels that no level of the ConfigMap uses; none if all are used."""
+    """Return, in a list, a default level with those of `labels` that no level of the ConfigMap uses.
+
+    The list is empty if all are used.
+
+    :param taken: the labels that the ConfigMap's levels use.
+    """
     free = tuple(each for each in labels if each not in taken)
     return [Level(name, free, Unlabelled.DEFAULT_DOMAIN)] if free else []

@@ -1,4 +1,4 @@
-"""The placement requests of scopes and policies: levels, and node affinities with their weights."""
+"""The levels and the node affinity that result from a PodGroup's scope and from topology policies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,29 +26,39 @@ _OPPOSITE = {"Exists": "DoesNotExist", "In": "NotIn"}
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """Levels by name, and requirements and preferences on nodes. `of_size`: preferences that depend on gang size."""
+    """The levels and the node affinity that a gang requests.
+
+    `rules`: the required terms of `affinity`, each with the message that explains it. `of_size`: preferences for nodes
+    that depend on the gang's size.
+    """
 
     required: str | None = None
     preferred: str | None = None
     affinity: NodeAffinity | None = None
     rules: tuple[NodeRule, ...] = ()
-    """The rules from which the required part of `affinity` is made, each with its reason."""
     of_size: tuple[NodeWish, ...] = ()
 
 
 def scopes(settings: Settings, topology: Topology) -> tuple[str, ...]:
-    """Every scope that a PodGroup may name, narrowest first."""
+    """Return all scopes that a PodGroup may name, the narrowest first.
+
+    :param topology: the topology with the ConfigMap's levels.
+    """
     return (*sorted(settings.below_the_node), *(level.name for level in reversed(topology.levels)))
 
 
 def level_of(scope: str, settings: Settings) -> str:
-    """Return the level that a scope means; the node level for a scope inside a node."""
+    """Return the level for a scope: the node level for a scope inside a node, else the level with the same name."""
     return keys.NODE_LEVEL if scope in settings.below_the_node else scope
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A gang's request: scope and labels of its PodGroup, the policy of its pods, and the GPUs of its minimum."""
+    """The request of a gang in KAI Scheduler's keys, before it is translated to levels and node affinity.
+
+    `scope`, `labels`: the scope and the required node labels of its PodGroup. `policy`: the topology policy that its
+    pods name. `gpus`: the number of GPUs that the gang's minimum of pods requests.
+    """
 
     scope: str | None
     labels: tuple[Requirement, ...]
@@ -57,10 +67,11 @@ class Asked:
 
 
 def wishes_of(asked: Asked, settings: Settings, topology: Topology) -> Wishes:
-    """Return the placement request of a gang.
+    """Return the levels and the node affinity of a gang.
 
-    The preferred level is the one that the named policy packs into. Without a named policy, the policy with the
-    greatest weight decides. All policies influence the choice of nodes by their weights.
+    The scope is the required level. The preferred level is the one into which the gang's policy packs pods; without a
+    named policy, that of the packing policy with the greatest weight. All policies in the ConfigMap add preferred node
+    affinity terms with their weights.
     """
     if not settings.enabled:
         asked = replace(asked, scope=None)
@@ -79,7 +90,7 @@ def wishes_of(asked: Asked, settings: Settings, topology: Topology) -> Wishes:
 
 
 def packs_into(policy: Policy, settings: Settings) -> str | None:
-    """The level that a policy packs into, None for one that only prefers nodes."""
+    """Return the level into which a topology policy packs pods; None for a policy that only prefers nodes."""
     if policy.strategy != PACK:
         return None
     inside = {NUMA, NVSWITCH} | settings.below_the_node
@@ -91,7 +102,12 @@ def _node_if(name: str, inside: frozenset[str] | set[str]) -> str:
 
 
 def _preferred(name: str | None, required: str | None, settings: Settings, topology: Topology) -> str | None:
-    """Return the level to pack into, if it exists and is narrower than the required one; else None."""
+    """Return the level into which the gang's policy packs pods, as the preferred level.
+
+    Return None if there is no such level, or if it is not narrower than the required one.
+
+    :param name: the policy that the pods name; None: the packing policy with the greatest weight.
+    """
     packing = [each for each in settings.policies if packs_into(each, settings)]
     named = settings.policy(name) if name else max(packing, key=lambda each: each.weight, default=None)
     level = packs_into(named, settings) if named else None
@@ -103,10 +119,10 @@ def _preferred(name: str | None, required: str | None, settings: Settings, topol
 
 
 def _terms(asked: Asked, topology: Topology) -> tuple[NodeSelectorTerm, ...]:
-    """Return the required terms on nodes: the requested labels, and a label of the scope's level.
+    """Return the required node affinity terms: the requested labels, and a label of the scope's level.
 
-    If the level has several labels, one of them suffices. For an NVLink domain, NVLink must connect the GPUs. If the
-    domain's size is labelled, it must be large enough.
+    If the level has several labels, one of them is enough. For the scope of an NVLink domain, a node's GPUs must be
+    connected by NVLink, and the domain must be large enough if a label states its size.
     """
     choices: list[tuple[Requirement, ...]] = [()]
     if asked.scope == keys.NVLINK_LEVEL:
@@ -118,7 +134,7 @@ def _terms(asked: Asked, topology: Topology) -> tuple[NodeSelectorTerm, ...]:
 
 
 def _rules(asked: Asked, topology: Topology) -> tuple[NodeRule, ...]:
-    """Return the required terms on nodes as rules, each with its reason."""
+    """Return the requirements in `_terms` as rules, each with the message that explains an excluded node."""
     rules = []
     if asked.labels:
         where = f"{keys.POD_GROUP_KIND}'s topologyPolicy.affinity"
@@ -137,14 +153,14 @@ def _rules(asked: Asked, topology: Topology) -> tuple[NodeRule, ...]:
 
 
 def _big_enough(asked: Asked) -> tuple[Requirement, Requirement]:
-    """Return two requirements; a node must meet one of them to be in an NVLink domain that can hold the gang."""
+    """Return two requirements on a node, of which one must hold: its NVLink domain is large enough, or has no size."""
     size = keys.NVLINK_DOMAIN_SIZE
     big = Requirement(key=size, operator="Gt", values=(str(asked.gpus - 1),))
     return big, Requirement(key=size, operator="DoesNotExist")
 
 
 def _keys_of_level(asked: Asked, topology: Topology) -> tuple[str, ...]:
-    """The labels that name the domains of the scope, where that is a level above the node."""
+    """Return the node labels of the scope's level; empty if there is no scope, or if it is the node level."""
     at = topology.find(asked.scope) if asked.scope is not None else None
     return () if at is None or asked.scope == keys.NODE_LEVEL else topology.levels[at].label_keys
 
@@ -159,7 +175,7 @@ def _affinity(
 
 
 def _always(policy: Policy, topology: Topology) -> tuple[PreferredSchedulingTerm, ...]:
-    """Return the terms for nodes that a policy prefers, independent of the gang's size."""
+    """Return the preferred node affinity terms of a topology policy that apply to gangs of any size."""
     if policy.topology == NVLINK:
         return _weighted(policy.weight, _NVLINK_NODES)
     at = None if policy.strategy == PACK else topology.find(policy.topology)
@@ -169,8 +185,9 @@ def _always(policy: Policy, topology: Topology) -> tuple[PreferredSchedulingTerm
 
 
 def _by_size(policy: Policy) -> tuple[NodeWish, ...]:
-    """Return the preferences of an NVSwitch policy: gangs that need several nodes prefer NVSwitch nodes, others avoid
-    them.
+    """Return the preferences of an NVSwitch policy; empty for other policies.
+
+    Gangs that need several nodes prefer nodes with NVSwitch. Gangs that fit on one node prefer other nodes.
     """
     if policy.topology != NVSWITCH or policy.strategy == PACK:
         return ()
@@ -181,7 +198,10 @@ def _by_size(policy: Policy) -> tuple[NodeWish, ...]:
 
 
 def _weighted(weight: int, any_of: Sequence[Requirement]) -> tuple[PreferredSchedulingTerm, ...]:
-    """Return terms of which a node meets exactly one if it meets any of the requirements, so no weight counts twice."""
+    """Return preferred terms that give a node the weight once if it fulfils at least one of the requirements.
+
+    Each term excludes the requirements before it, so no node fulfils two terms.
+    """
     return tuple(
         PreferredSchedulingTerm(
             weight=weight,

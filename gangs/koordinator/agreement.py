@@ -1,8 +1,8 @@
-"""GangGroups across namespaces: units join only if all of them list each other and their namespaces share groups.
+"""GangGroups across namespaces, which need the agreement of each unit and each namespace.
 
-A unit that lists a gang of another namespace waits until that gang lists the same gangs and both namespaces share their
-groups. The unit reports what it waits for. Until then, the listed gang is read as if no other namespace listed it
-(docs/decisions/0013).
+A unit is one PodGroup, or one gang name on pods. A unit that lists a unit of another namespace waits until both list
+the same units and both namespaces allow it by the annotation `phalanx.dev/shares-groups-with`. Until then, the listed
+unit is not affected (docs/decisions/0013).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,12 +14,15 @@ from gangs.model import GangKey
 from kube.keys import SHARES_GROUPS_WITH
 
 Shares = Callable[[str, str], bool]
-"""Whether a namespace lets gangs of another one join its groups."""
+"""A function that returns whether the first namespace allows gangs of the second one in its groups."""
 
 
 def agreed(units: Mapping[GangKey, Unit], shares: Shares) -> dict[GangKey, Unit]:
-    """Return the units. Units that list gangs of other namespaces without agreement are grouped only with their own
-    namespace.
+    """Return all units (PodGroups), with `groups` reduced for units that other namespaces have not agreed to join.
+
+    Such a unit is grouped only with units of its own namespace, and `lacks` has what it waits for.
+
+    :param shares: whether the first namespace allows gangs of the second one in its groups.
     """
     verdicts: dict[frozenset[GangKey], bool] = {}
     found = {}
@@ -35,7 +38,10 @@ def agreed(units: Mapping[GangKey, Unit], shares: Shares) -> dict[GangKey, Unit]
 
 
 def parted(group: Sequence[Unit]) -> list[list[Unit]]:
-    """The units of a group by their namespaces; those of each wait for those of the others to be put right."""
+    """Divide the units (PodGroups) of a faulty GangGroup by namespace.
+
+    If there are several namespaces, each part waits until the other parts have no faults.
+    """
     spaces = sorted({unit.key.namespace for unit in group})
     if len(spaces) == 1:
         return [list(group)]
@@ -43,7 +49,7 @@ def parted(group: Sequence[Unit]) -> list[list[Unit]]:
 
 
 def _agrees(listed: frozenset[GangKey], units: Mapping[GangKey, Unit], shares: Shares) -> bool:
-    """Whether all units of a list exist, list the same gangs, and may join each other."""
+    """Whether all listed units exist and list the same units, and all their namespaces allow each other."""
     spaces = {each.namespace for each in listed}
     return all(each in units and units[each].listed == listed for each in listed) and all(
         shares(one, other) for one in spaces for other in spaces
@@ -51,9 +57,9 @@ def _agrees(listed: frozenset[GangKey], units: Mapping[GangKey, Unit], shares: S
 
 
 def _lacking(unit: Unit, shares: Shares) -> Iterable[str]:
-    """Yield what a unit waits for before it joins its group.
+    """Yield what a unit waits for before it is grouped with the units of other namespaces that it lists.
 
-    If a namespace does not share its groups with the unit's namespace, the text does not reveal which gangs it has.
+    If a namespace does not allow the unit's namespace, the text does not reveal which gangs exist there.
     """
     own = unit.key.namespace
     for each in sorted(unit.listed):
@@ -71,6 +77,9 @@ def _discord(unit: Unit, group: Sequence[Unit]) -> Iterable[str]:
 
 
 def _alone(unit: Unit, lacking: Iterable[str]) -> Unit:
-    """The unit with the others of its namespace alone."""
+    """Return the unit, grouped only with units of its own namespace.
+
+    :param lacking: what it waits for.
+    """
     own = frozenset(each for each in unit.groups if each.namespace == unit.key.namespace)
     return replace(unit, groups=own | {unit.key}, lacks=tuple(dict.fromkeys(lacking)))

@@ -1,4 +1,4 @@
-"""The Koordinator dialect as the table of dialects knows it."""
+"""Koordinator's dialect: the implementation of the protocols in `gangs.dialects.protocol`."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ _GROUP_KIND = keys.POD_GROUP_GROUP, keys.POD_GROUP_KIND
 
 
 class KoordinatorDialect:
-    """PodGroups, lightweight and annotation gangs, GangGroups, and the ClusterNetworkTopology."""
+    """Koordinator's dialect: PodGroups, gangs that only labels or annotations name, GangGroups, and the topology."""
 
     name = NAME
     pod_keys = PodKeys(
@@ -46,11 +46,14 @@ class KoordinatorDialect:
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:
-        """The single gang that the pod names; a GangGroup of several is named like its first."""
+        """Return the gang that the pod names; None if it names none.
+
+        If the gang is in a GangGroup, the result is the key of the pod's own PodGroup, not that of the whole gang.
+        """
         return units.gang_of(pod)
 
     def protected(self, pod: Pod) -> str:
-        """Pods may be kept from preemption by label."""
+        """Return the label that exempts the pod from eviction, such as `disable-preemptible`; "" if it has none."""
         labels = pod.metadata.labels
         if labels.get(keys.DISABLE_PREEMPTIBLE) == "true":
             return f"label {keys.DISABLE_PREEMPTIBLE}=true"
@@ -59,7 +62,7 @@ class KoordinatorDialect:
         return ""
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
-        """Return one gang for each GangGroup whose units agree."""
+        """Return one gang for each GangGroup, and for each PodGroup or gang name that is in no GangGroup."""
         known, faulty = _units(sources, about)
         known = agreed(known, sources.shares)
         configured = settings_of(sources, Findings())
@@ -81,26 +84,32 @@ class KoordinatorDialect:
         return Reading(tuple(gangs), findings.faults, findings.advice)
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
-        """The ClusterNetworkTopology called default. The scheduler's ConfigMap is checked with it."""
+        """Return the topology of the ClusterNetworkTopology `default`, in a list; empty if it is missing or invalid.
+
+        Faults of the object and of the scheduler's ConfigMap go to `findings`.
+        """
         settings_of(sources, findings)
         written = sources.of_kind(keys.TOPOLOGY_GROUP, keys.TOPOLOGY_KIND)
         found = (topologies.topology_of(each, findings) for each in written)
         return [each for each in found if each is not None]
 
     def joined(self, pod: Pod) -> frozenset[GangKey]:
-        """The gangs that its annotation lists."""
+        """Return the gangs that the pod's annotation `gang.scheduling.koordinator.sh/groups` lists."""
         return units.listed(pod.metadata.annotations)
 
     def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
-        """The gangs of a GangGroup, by the lists of pods and of PodGroups."""
+        """Return the keys of all units in the GangGroup of `about`, by annotations of pods and of PodGroups."""
         return _linked(about, linked, sources)
 
     def parts(self, gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
-        """The gangs of a GangGroup: each is a pod set."""
+        """Return the keys of all units of a gang, which is a GangGroup with one pod set for each unit."""
         return {gang, *(groups.named_by_set(gang, each) for each in pod_sets if len(pod_sets) > 1)}
 
     def company(self, pod: Pod) -> Hashable | None:
-        """Its topology selector: pods that share one like to be near each other."""
+        """Return namespace and value of the pod's topology selector; None if it has none.
+
+        Pods with the same selector prefer to be near each other, although they are of different gangs.
+        """
         return groups.selector_of(pod)
 
     def group_statuses(self, key: GangKey, view: StatusView) -> Iterator[ObjectStatus]:
@@ -112,7 +121,7 @@ class KoordinatorDialect:
         return status.topology_status(view)
 
     def no_room_messages(self, no_room: NoRoom) -> Sequence[str]:
-        """The sentences of its documents."""
+        """Return a message for each pod, in the wording of Koordinator's documents."""
         return messages.no_room_messages(no_room)
 
     def template_labels(  # noqa: D102 -- the protocol says it; Koordinator's workloads carry their keys themselves
@@ -132,7 +141,10 @@ def _read(
     configured: Settings,
     pods: Sequence[Pod],
 ) -> _Outcome:
-    """Return the gang of units that belong together, None if they have faults, and all findings."""
+    """Return the gang that units (PodGroups) of one GangGroup form, and the findings; None as gang if there are faults.
+
+    :param faulty: by unit, the findings on it so far.
+    """
     findings = Findings()
     for unit in group:
         findings.take(faulty[unit.key].faults, faulty[unit.key].advice)
@@ -143,8 +155,11 @@ def _read(
 def _apart(
     group: Sequence[units.Unit], together: _Outcome, read: Callable[[Sequence[units.Unit]], _Outcome]
 ) -> Iterator[tuple[Sequence[units.Unit], _Outcome]]:
-    """Yield the units of a faulty group, read again namespace by namespace. Faults of one namespace do not affect
-    another.
+    """Divide the units (PodGroups) of a faulty GangGroup by namespace. Yield each part with its gang and its findings.
+
+    A fault in one namespace then does not affect units of another one.
+
+    :param together: the result for the whole group, which is yielded if all units are in one namespace.
     """
     parts = parted(group)
     if len(parts) == 1:
@@ -154,9 +169,11 @@ def _apart(
 
 
 def _units(sources: Sources, about: GangKey | None) -> tuple[dict[GangKey, units.Unit], dict[GangKey, Findings]]:
-    """Return every unit, and the faults of each. A unit with a malformed object is only in the faults.
+    """Return all units (PodGroups and gang names on pods), and the findings on each.
 
-    With `about`, the result is limited to this unit and the units that are grouped with it.
+    A unit whose PodGroup is malformed has only findings.
+
+    :param about: if given, only this unit and the units that are grouped with it are returned.
     """
     pods: defaultdict[GangKey, list[Pod]] = defaultdict(list)
     for pod in sources.pods:
@@ -183,7 +200,7 @@ def _units(sources: Sources, about: GangKey | None) -> tuple[dict[GangKey, units
 
 
 def _pod_groups(sources: Sources, linked: Collection[GangKey] | None) -> Iterator[Manifest]:
-    """The PodGroups that have these keys, by namespace and name; None: all."""
+    """Yield the PodGroups with these keys, ordered by namespace and name; all PodGroups if `linked` is None."""
     if linked is None:
         yield from sources.of_kind(*_GROUP_KIND)
         return
@@ -193,7 +210,10 @@ def _pod_groups(sources: Sources, linked: Collection[GangKey] | None) -> Iterato
 
 
 def _links(pods: Mapping[GangKey, Sequence[Pod]]) -> defaultdict[GangKey, set[GangKey]]:
-    """The gangs next to each, by the lists on pods: as `gangs.incremental.pods.KeptPods.linked`."""
+    """Return, for each gang, the gangs that pods group with it by their lists.
+
+    It computes the same as `gangs.incremental.pods.KeptPods.linked`, from these pods.
+    """
     links: defaultdict[GangKey, set[GangKey]] = defaultdict(set)
     for key, named in pods.items():
         for other in (other for pod in named for other in units.listed(pod.metadata.annotations)):
@@ -204,10 +224,12 @@ def _links(pods: Mapping[GangKey, Sequence[Pod]]) -> defaultdict[GangKey, set[Ga
 
 
 def _linked(about: GangKey, links: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
-    """Return the gangs that may be grouped with this one, which is included, by their lists, directly or indirectly.
+    """Return the gangs that may be grouped with `about`, itself included, directly or through other gangs.
 
-    A gang of another namespace is included if it is listed. The search continues from it only if it lists a gang in
-    return. Lists that other users write thus add no cost to a gang.
+    A gang of another namespace is included if it is listed. The search continues from it only if it lists the gang that
+    lists it. Other users therefore cannot make the reading of a gang slow by their lists.
+
+    :param links: a function from a gang to the gangs that pods group with it by their lists.
     """
     linked, todo, followed = {about}, [about], {about}
     while todo:
@@ -221,7 +243,10 @@ def _linked(about: GangKey, links: Callable[[GangKey], Iterable[GangKey]], sourc
 
 
 def _near(key: GangKey, links: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
-    """Return the gangs that a gang lists, and the gangs of its namespace that list it."""
+    """Return the gangs that the gang `key` lists, and the gangs of its namespace that list it.
+
+    Both pods and PodGroups may have such lists.
+    """
     near = set(links(key))
     group = sources.get(*_GROUP_KIND, key.namespace, key.name)
     near.update(() if group is None else _listed_in(group))
@@ -232,12 +257,15 @@ def _near(key: GangKey, links: Callable[[GangKey], Iterable[GangKey]], sources: 
 
 
 def _follows(key: GangKey, other: GangKey, links: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> bool:
-    """Whether what the other gang lists concerns this one."""
+    """Whether the search for grouped gangs continues from `other`, which `key` lists.
+
+    It does if both are in one namespace, or if `other` lists `key`, too.
+    """
     return other.namespace == key.namespace or key in _near(other, links, sources)
 
 
 def _listed_in(group: Manifest) -> frozenset[GangKey]:
-    """The gangs that the annotation of a PodGroup lists."""
+    """Return the gangs that the annotation of a PodGroup lists; empty if it has none."""
     annotations = (group.get("metadata") or {}).get("annotations")
     return units.listed(annotations if isinstance(annotations, Mapping) else {})
 

@@ -1,4 +1,7 @@
-"""GangGroups: units that start together become one gang, with one pod set to each unit."""
+"""GangGroups of Koordinator: PodGroups that start together. In Phalanx a GangGroup is one gang.
+
+Each PodGroup, or gang name on pods, is a unit of the GangGroup, and a pod set of the gang.
+"""
 
 from collections.abc import Mapping, Sequence
 from math import lcm
@@ -9,7 +12,7 @@ from gangs.koordinator import NAME, keys
 from gangs.koordinator.settings import DEFAULTS, TITLE, Settings
 from gangs.koordinator.strategy import FIELD, NO_WISH, Strategy
 from gangs.koordinator.units import ONCE_SATISFIED, ONLY_WAITING, STRICT, Unit, annotation
-from gangs.membership import Promise, Seat, check_priorities, live, promised, seated
+from gangs.membership import GivenRank, Seat, check_priorities, given_rank, live, seated
 from gangs.model import Gang, GangKey, PlacementRequest, PodSet
 from gangs.topology.levels import Settled, settle
 from gangs.topology.network_layers import Wanted, request_of, wanted
@@ -21,7 +24,10 @@ _MAIN = "main"
 
 
 def groups_of(units: Mapping[GangKey, Unit]) -> list[list[Unit]]:
-    """The units that are linked by their lists, directly or through others; sorted by key, inside and outside."""
+    """Divide units (PodGroups) into GangGroups. Two are together if one lists the other, or through further units.
+
+    Each GangGroup, and the result, is ordered by key.
+    """
     links: dict[GangKey, set[GangKey]] = {}
     for key, unit in units.items():
         for other in unit.groups:
@@ -47,10 +53,9 @@ def _reached(start: GangKey, links: Mapping[GangKey, set[GangKey]]) -> set[GangK
 
 
 def check_agreement(units: Sequence[Unit], findings: Findings) -> None:
-    """Report units that contradict the oldest unit of their GangGroup, in the list of gangs or in the network
-    strategy.
+    """Report units of a GangGroup that list other units, or have another gather strategy, than its oldest unit.
 
-    A unit whose PodGroup is missing, or is too new to be in the snapshot, is not compared.
+    A unit whose PodGroup does not exist is not compared.
     """
     complete = [unit for unit in units if not unit.waiting_for]
     in_order = sorted(complete, key=lambda unit: (unit.created or "~", natural_key(unit.key.name)))
@@ -73,12 +78,13 @@ def read_group(
     topologies: Sequence[Topology],
     findings: Findings,
     settings: Settings = DEFAULTS,
-    everybody: Sequence[Pod] = (),
+    all_pods: Sequence[Pod] = (),
 ) -> Gang | None:
-    """Return the gang of a GangGroup; None if it has faults.
+    """Return the gang that a GangGroup is; None if it has faults, which go to `findings`.
 
-    `units`: sorted by key, at least one. `everybody`: the pods among which the topology selectors of its members
-    search.
+    :param units: the units of the GangGroup, ordered by key; at least one.
+    :param settings: the content of Koordinator's ConfigMap.
+    :param all_pods: all pods, among which those with the same topology selector as a member are searched.
     """
     first = units[0]
     own = Findings()
@@ -104,7 +110,7 @@ def read_group(
         required=levels.required,
         preferred=levels.preferred,
         multiples=multiples if len(units) > 1 else (),
-        near=_near([member.pod for member in members], everybody),
+        near=_near([member.pod for member in members], all_pods),
         schedule_timeout_seconds=min((u.timeout for u in units if u.timeout is not None), default=None),
         all_or_none=any(unit.mode == STRICT for unit in units),
         messages=NAME,
@@ -119,13 +125,18 @@ def read_group(
 
 
 def _pod_sets(units: Sequence[Unit], names: Mapping[GangKey, str], strategy: Strategy) -> tuple[PodSet, ...]:
-    """Return one pod set for each unit. With only one unit, the rules on multiples apply to its set."""
+    """Return one pod set for each unit.
+
+    If there is only one unit, its pod set gets the constraints on multiples; otherwise the whole gang does.
+
+    :param names: the name of the pod set of each unit.
+    """
     multiples = strategy.multiples if len(units) == 1 else ()
     return tuple(PodSet(names[each.key], expected(each), needed(each, units), multiples=multiples) for each in units)
 
 
 def _waiting_for(units: Sequence[Unit], settled: Settled) -> tuple[str, ...]:
-    """Return what the gang waits for before it can be planned: objects of its units, units, its topology, members."""
+    """Return the entries of `Gang.waiting_for`: missing objects and agreements, missing units, topology, members."""
     lacks = dict.fromkeys(what for unit in units for what in (*unit.waiting_for, *unit.lacks))
     absent = sorted(units[0].groups - {unit.key for unit in units})
     named = (f"{keys.POD_GROUP_KIND} {key}" for key in absent)
@@ -133,7 +144,7 @@ def _waiting_for(units: Sequence[Unit], settled: Settled) -> tuple[str, ...]:
 
 
 def _honoured(unit: Unit, settings: Settings, findings: Findings) -> Strategy:
-    """Return the unit's strategy; `NO_WISH` if the cluster's settings disable the network topology."""
+    """Return the unit's gather strategy; an empty one if Koordinator's ConfigMap disables the network topology."""
     if settings.topology or not unit.strategy.gathers:
         return unit.strategy
     findings.advise(unit.ref, FIELD, f"is not honoured: awareNetworkTopology is not true in {TITLE}")
@@ -141,10 +152,12 @@ def _honoured(unit: Unit, settings: Settings, findings: Findings) -> Strategy:
 
 
 def needed(unit: Unit, group: Sequence[Unit]) -> int:
-    """Return the number of the unit's pods that must run together.
+    """Return the number of a unit's pods that must run together: its minimum, with one exception.
 
-    With the policy once-satisfied, a gang with a running member has started once, because members always start
-    together. A later pod, which replaces a lost one, then does not wait for others.
+    With the match policy once-satisfied, a gang that has started does not wait for its minimum again. A bound member
+    shows that it has started. A pod that replaces a lost one then needs only the existing pods of the unit.
+
+    :param group: all units of the GangGroup.
     """
     started = any(pod.bound for each in group for pod in each.pods)
     coming = any(not pod.bound for each in group for pod in each.pods)
@@ -154,7 +167,10 @@ def needed(unit: Unit, group: Sequence[Unit]) -> int:
 
 
 def _only_waiting(units: Sequence[Unit]) -> tuple[str, ...]:
-    """Return the pods that units still need if their policy does not count pods that have a node already."""
+    """Return the entries of `Gang.waiting_for` about units with the match policy only-waiting.
+
+    This policy does not count pods that have a node already, so such a unit may need more pods.
+    """
     found = []
     for unit in units:
         waiting = sum(not pod.bound for pod in unit.pods)
@@ -166,23 +182,27 @@ def _only_waiting(units: Sequence[Unit]) -> tuple[str, ...]:
 
 
 def _topology(settled: Settled, topologies: Sequence[Topology]) -> tuple[str | None, str | None]:
-    """Return name and kind of the topology. A gang without a strategy uses the only existing topology, of any kind."""
+    """Return name and kind of a gang's topology.
+
+    A gang without a gather strategy uses the only existing topology, of any kind. Without one, the name is None.
+    """
     if settled.topology is None and not settled.waiting_for and len(topologies) == 1:
         return topologies[0].name or None, topologies[0].kind
     return keys.TOPOLOGY_NAME if settled.topology or settled.waiting_for else None, keys.TOPOLOGY_KIND
 
 
 def expected(unit: Unit) -> int:
-    """Return the declared number of pods, or the minimum if none is declared. If more pods exist, return their
-    number.
+    """Return the number of pods that a unit should have: its total-number, or its minimum if it states none.
+
+    If more pods exist, it is their number.
     """
     return max(unit.declared or unit.minimum, len(unit.pods))
 
 
 def set_names(units: Sequence[Unit]) -> dict[GangKey, str]:
-    """Return the pod set's name for each unit: `main` for a single unit, else the unit's name.
+    """Return, by unit (PodGroup), the name of its pod set in the gang: `main` for a single unit, else the unit's name.
 
-    The namespace is added if two units have the same name.
+    If two units have the same name, it is `<namespace>.<name>`.
     """
     if len(units) == 1 and len(units[0].groups) == 1:
         return {units[0].key: _MAIN}
@@ -195,34 +215,40 @@ def _set_name(key: GangKey, *, alone: bool) -> str:
 
 
 def named_by_set(gang: GangKey, pod_set: str) -> GangKey:
-    """The gang of a GangGroup that a pod set is called after."""
+    """Return the key of the unit of a GangGroup whose pod set has this name."""
     namespace, slash, name = pod_set.partition("/")
     return GangKey(NAME, namespace, name) if slash else GangKey(NAME, gang.namespace, pod_set)
 
 
-def _near(members: Sequence[Pod], everybody: Sequence[Pod]) -> tuple[str, ...]:
-    """Return the nodes of other gangs' pods that carry the same topology selector as a member without a node."""
+def _near(members: Sequence[Pod], all_pods: Sequence[Pod]) -> tuple[str, ...]:
+    """Return the nodes of bound pods of other gangs with the same topology selector as an unbound member.
+
+    The members prefer to be near these nodes.
+
+    :param all_pods: all pods.
+    """
     own = {pod.key for pod in members}
     wanted = {selector_of(pod) for pod in members if not pod.bound} - {None}
     if not wanted:
         return ()
-    others = (pod for pod in live(everybody) if pod.bound and pod.key not in own)
+    others = (pod for pod in live(all_pods) if pod.bound and pod.key not in own)
     return tuple(sorted(pod.spec.node_name for pod in others if selector_of(pod) in wanted))
 
 
 def selector_of(pod: Pod) -> tuple[str, str] | None:
-    """Namespace and text of the pod's topology selector; None where it has none."""
+    """Return namespace and value of the pod's topology selector; None if it has none."""
     text = pod.metadata.annotations.get(keys.SELECTOR)
     return (pod.metadata.namespace, text) if text else None
 
 
-def _rank(pod: Pod, findings: Findings) -> Promise | None:
-    return promised(pod, (("metadata.annotations", pod.metadata.annotations, keys.INDEX),), findings)
+def _rank(pod: Pod, findings: Findings) -> GivenRank | None:
+    return given_rank(pod, (("metadata.annotations", pod.metadata.annotations, keys.INDEX),), findings)
 
 
 def _check_multiples(units: Sequence[Unit], findings: Findings) -> None:
-    """Report a group if no number of pods that may run satisfies its multiples. The multiples count all pods of the
-    group.
+    """Report a GangGroup whose `podCountMultiple`s no possible number of its pods meets.
+
+    The number of pods in each domain is a multiple, so the number of all its pods is a multiple, too.
     """
     unit = units[0]
     rules = unit.strategy.multiples

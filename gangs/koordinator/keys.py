@@ -1,4 +1,4 @@
-"""Every key string of Koordinator that is read, once. Source: its API package and the user manuals of v1.8."""
+"""The keys and fields of Koordinator. Source: its API package and the user manuals of v1.8."""
 
 from gangs.topology import network_layers
 
@@ -15,14 +15,14 @@ NODE_LAYER = network_layers.NODE_LAYER
 ROOT_LAYER = network_layers.ROOT_LAYER
 LINGJUN_LAYERS = ("PoDTopologyLayer", "ASWTopologyLayer")
 LINGJUN_LABELS = "alibabacloud.com/"
-"""The beginning of the node labels of ACK Lingjun, which uses the same kind with a rule of its own."""
+"""The prefix of ACK Lingjun's node labels. Its ClusterNetworkTopology treats nodes without a label differently."""
 
 POD_GROUP = network_layers.POD_GROUP_LABEL
 LIGHT_NAME = network_layers.NAME_LABEL
 LIGHT_MIN_AVAILABLE = network_layers.MIN_AVAILABLE_LABEL
 LIGHT_MATCH_POLICY = "pod-group.scheduling.sigs.k8s.io/match-policy"
 LIGHT_LABELS = (LIGHT_NAME, LIGHT_MIN_AVAILABLE, LIGHT_MATCH_POLICY)
-"""Labels of pods of a gang that no object describes."""
+"""Labels of pods whose gang has no PodGroup."""
 
 GANG_PREFIX = "gang.scheduling.koordinator.sh/"
 GANG_NAME = GANG_PREFIX + "name"
@@ -38,22 +38,22 @@ TIMEOUT = GANG_PREFIX + "timeout"
 """Annotation that Koordinator writes, according to its documentation. Phalanx does not read it."""
 
 ON_GROUPS = (TOTAL_NUMBER, MODE, MATCH_POLICY, GROUPS, TOPOLOGY_SPEC, TIMEOUT)
-"""Annotations that a PodGroup may carry."""
+"""Annotations that a PodGroup may have."""
 ON_PODS = (GANG_NAME, MIN_AVAILABLE, WAITING_TIME, INDEX, *ON_GROUPS)
-"""Annotations that a pod may carry."""
+"""Annotations that a pod may have."""
 
 DISABLE_PREEMPTIBLE = "scheduling.koordinator.sh/disable-preemptible"
 QUOTA_PREEMPTIBLE = "quota.scheduling.koordinator.sh/preemptible"
 
 SELECTOR = "scheduling.koordinator.sh/network-topology-selector"
-"""Pod annotation: pods with the same value want to be near each other."""
+"""Pod annotation: pods of a namespace with the same value prefer to be near each other."""
 
 SCHEDULER = "koord-scheduler"
 
 CONFIG_KIND = "ConfigMap"
 CONFIG_NAMESPACE = "koordinator-system"
 CONFIG_NAME = "koord-scheduler-config"
-"""The ConfigMap, and the key in its data."""
+"""The name of the ConfigMap of Koordinator's scheduler, and the key in its data."""
 PLUGIN = "Coscheduling"
 
 KEYS = (
@@ -79,4 +79,4 @@ KEYS = (
     "awareNetworkTopology",
     "enablePreemption",
 )
-"""All that is read, or knowingly not honoured: labels, annotations, fields of its objects and of its ConfigMap."""
+"""All keys, and fields of objects and of the ConfigMap, that Phalanx reads or ignores on purpose."""

@@ -1,4 +1,4 @@
-"""Koordinator's own sentences on a waiting member's PodScheduled condition, in the shapes its documents show."""
+"""The message in the condition PodScheduled of members that wait for capacity, worded as in Koordinator's documents."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,13 +7,17 @@ from gangs.model import Gang
 from gangs.no_room import NoRoom
 
 TERMINATING = "not eligible due to terminating pod on the nominated node."
-"""Victims have been evicted and are not gone yet."""
+"""The message about preemption while victims are being evicted."""
 NEVER = "not eligible due to preemptionPolicy=Never."
 NO_PENDING_PODS = "no pending pods"
 
 
 def no_room_messages(no_room: NoRoom) -> Sequence[str]:
-    """The first member tells what each domain offers, the others that they were rejected because of it."""
+    """Return the message for each of `no_room.pods`.
+
+    The first pod's message has the number of members that fit in each domain. The messages of the others say that they
+    were rejected because of the first.
+    """
     gang, (first, *others) = no_room.gang, no_room.pods
     preemption = _preemption(no_room)
     offered = [(level, path[-1] if path else "", slots) for level, path, slots in no_room.offered]
@@ -37,7 +41,7 @@ def _multiples(gang: Gang) -> dict[str, int]:
 
 
 def preempted(waiting: int, desired: int) -> str:
-    """The plan's victims have just been chosen."""
+    """Return the message that victims have just been chosen."""
     return f"preempt success, alreadyWaitingForBound: {waiting}/{desired}"
 
 
@@ -49,7 +53,12 @@ def not_helpful(nodes: int) -> str:
 def topology_reason(
     desired: int, offered: Sequence[tuple[str, str, int]], multiples: Mapping[str, int] | None = None
 ) -> str:
-    """Why no domain holds the gang. `offered`: layer, name and free slots of each domain, in any order."""
+    """Return the part of a message that no domain has capacity for the gang.
+
+    :param desired: the number of members without a node.
+    :param offered: for each domain, (layer, name, number of members that fit), in any order.
+    :param multiples: by layer, the number of which the members in a domain must be a multiple.
+    """
     domains = sorted(f"topology topologyNode {layer or ROOT_LAYER}/{name}: {slots}" for layer, name, slots in offered)
     text = f"no candidate topology nodes can accommodate job, desiredOfferSlot: {desired}, {';'.join(domains)}"
     if multiples:
@@ -58,7 +67,10 @@ def topology_reason(
 
 
 def unschedulable(total_nodes: int, reason: str, preemption: str = "") -> str:
-    """The message of the member that was tried. A preemption text that ends in a full stop keeps it: there are two."""
+    """Return the message of the first member of a gang.
+
+    If the text about preemption ends with a full stop, the message ends with two, as in Koordinator.
+    """
     text = f"0/{total_nodes} nodes are available: {reason}."
     return f"{text} preemption: {preemption}." if preemption else text
 
@@ -70,16 +82,17 @@ def first_member_message(
     preemption: str = "",
     multiples: Mapping[str, int] | None = None,
 ) -> str:
-    """The message of the first member of a gang that no domain can hold."""
+    """Return the message of the first member of a gang that fits in no domain (`topology_reason`, `unschedulable`)."""
     return unschedulable(total_nodes, topology_reason(desired, offered, multiples), preemption)
 
 
 def follower_message(group: str, first_pod: str, reason: str, preemption: str = "", waiting: int = 0) -> str:
     """Return the message of every member except the first.
 
-    `group`: the gangs of the group as `namespace/name`, joined by commas. `first_pod`: `namespace/name` of the member
-    that was tried. `reason`: the cause of its failure, without the count of nodes before it. `waiting`: the number of
-    members that have a node.
+    :param group: the units of the GangGroup as `namespace/name`, joined by commas.
+    :param first_pod: `namespace/name` of the first member.
+    :param reason: why the first member has no node (`topology_reason`).
+    :param waiting: the number of members that have a node.
     """
     text = (
         f'GangGroup "{group}" gets rejected due to member Pod "{first_pod}" is unschedulable with reason "{reason}", '

@@ -1,7 +1,7 @@
-"""The ConfigMap koord-scheduler-config: whether Koordinator's scheduler respects the network topology, and preempts.
+"""The ConfigMap koord-scheduler-config: whether gangs of Koordinator use the network topology, and may preempt.
 
-Phalanx reads the ConfigMap live if it exists, but does not need it. Missing keys mean what Koordinator's documentation
-says: in an existing ConfigMap, awareNetworkTopology and enablePreemption are off unless they are true.
+Without the ConfigMap, both are on. If it exists, awareNetworkTopology and enablePreemption are off unless they are
+true, as Koordinator documents.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class _Configuration(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Whether layers are honoured (`topology`) and whether gangs may evict (`preemption`)."""
+    """The content of Koordinator's ConfigMap: whether gather strategies have an effect, and gangs may preempt."""
 
     topology: bool = True
     preemption: bool = True
@@ -48,9 +48,9 @@ DEFAULTS = Settings()
 
 
 def settings_of(sources: Sources, findings: Findings) -> Settings:
-    """Return the settings of the cluster's ConfigMap.
+    """Return the content of Koordinator's ConfigMap; the defaults if it does not exist or is malformed.
 
-    Return the defaults if the ConfigMap does not exist or is malformed. The fault goes to `findings`.
+    A fault goes to `findings`.
     """
     manifest = sources.get("", keys.CONFIG_KIND, keys.CONFIG_NAMESPACE, keys.CONFIG_NAME)
     if manifest is None:
@@ -63,7 +63,7 @@ def settings_of(sources: Sources, findings: Findings) -> Settings:
 
 
 def _read(manifest: Manifest) -> Settings:
-    """The first profile that configures the plugin decides. Raises `MalformedError`."""
+    """Return the settings of the plugin Coscheduling, from the first profile that has it. Raises `MalformedError`."""
     ref = ref_of(manifest)
     document = yaml_of(manifest, keys.CONFIG_NAME)
     profiles = decode(document, _Configuration, ref, AT).profiles or ()

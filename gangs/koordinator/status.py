@@ -1,7 +1,7 @@
-"""The statuses of Koordinator's objects: phases and counts of PodGroups, and the tree of the network topology.
+"""The statuses of Koordinator's objects: of PodGroups, and of the ClusterNetworkTopology.
 
-Koordinator moves a PodGroup from phase to phase. Phalanx computes the phase from the existing pods. The phases are the
-same, and no state is needed (Koordinator's rules: pkg/scheduler/plugins/coscheduling/controller/podgroup.go).
+Koordinator's controller moves a PodGroup from phase to phase. Phalanx instead computes the phase from the existing
+pods, with the same result (Koordinator's rules: pkg/scheduler/plugins/coscheduling/controller/podgroup.go).
 """
 
 from collections import Counter
@@ -18,7 +18,10 @@ from kube.topology import Topology
 
 
 def group_statuses(key: GangKey, view: StatusView) -> Iterator[ObjectStatus]:
-    """The status of every PodGroup that the gang is made of. Their definition has no status apart."""
+    """Yield the status of each PodGroup of a gang; nothing if the gang does not exist.
+
+    The CRD of PodGroup has no subresource `/status`, so the status is written to the object itself.
+    """
     gang = view.gang(key)
     if gang is None:
         return
@@ -31,7 +34,7 @@ def group_statuses(key: GangKey, view: StatusView) -> Iterator[ObjectStatus]:
 
 
 def topology_status(view: TopologyView) -> ObjectStatus:
-    """The status of a ClusterNetworkTopology."""
+    """Return the status of the ClusterNetworkTopology: its domains with their numbers of nodes."""
     ref = ObjectRef(f"{keys.TOPOLOGY_GROUP}/{keys.VERSION}", keys.TOPOLOGY_KIND, "", view.topology.name)
     status = {"detailStatus": detail_status(view.topology, ((path, name) for name, path in view.path_of.items()))}
     return ObjectStatus(ref, status, keys.TOPOLOGIES)
@@ -40,12 +43,14 @@ def topology_status(view: TopologyView) -> ObjectStatus:
 def pod_group_status(
     minimum: int, pods: Sequence[Pod], *, now: str, previous: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The status of a PodGroup with these pods, finished ones included, the first pod first.
+    """Return the status of a PodGroup. Counts of 0 are left out, as Koordinator does.
 
-    Counts of nothing are left out, as Koordinator does. `scheduleStartTime`: when scheduling was first seen under way.
+    `scheduleStartTime` is the time at which a pod first had a node.
 
     :param minimum: `spec.minMember`.
-    :param now: RFC 3339.
+    :param pods: the pods of the PodGroup, finished ones included, the first pod first.
+    :param now: the time (RFC 3339).
+    :param previous: the current status; None or empty if there is none.
     """
     before = previous or {}
     by_phase = Counter(pod.status.phase for pod in pods)
@@ -89,9 +94,11 @@ def _occupied_by(pod: Pod) -> str:
 
 
 def detail_status(topology: Topology, nodes: Iterable[tuple[Sequence[str], str]]) -> list[dict[str, Any]]:
-    """`status.detailStatus`. `nodes`: for each node inside the topology the path of its domains and its name.
+    """Return `status.detailStatus`: an entry for the root, and for every domain above the node level.
 
-    An entry for the root and for every domain above the node; children by natural name. Nodes are only counted.
+    An entry has the number of its nodes and the names of the domains directly inside it, in natural order.
+
+    :param nodes: for each node in the topology, the names of its domains, the widest first, and its own name.
     """
     counts: dict[DomainPath, int] = {(): 0}
     children: dict[DomainPath, set[str]] = {}

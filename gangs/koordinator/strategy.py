@@ -1,4 +1,4 @@
-"""The network-topology-spec annotation: which layers a gang must or would like to be gathered in."""
+"""The annotation `network-topology-spec`: the layers (levels) of which a gang's pods must or should share a domain."""
 
 import json
 from dataclasses import dataclass
@@ -16,17 +16,20 @@ _KEYS = ("layer", "strategy", "podCountMultiple")
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """The request of a gang's network-topology-spec. Entries of the root layer request nothing and are left out."""
+    """The gather strategies in the annotation `network-topology-spec`.
+
+    Entries for the root layer, the whole topology, are left out, because they request nothing.
+    """
 
     gathers: tuple[Gather, ...] = ()
 
     @property
     def multiples(self) -> tuple[MultipleRule, ...]:
-        """Numbers of pods by layer of which each used domain holds a multiple."""
+        """The constraints from `podCountMultiple`: the number of members in each domain of a layer is a multiple."""
         return tuple(MultipleRule(each.layer, each.multiple) for each in self.gathers if each.multiple > 1)
 
     def stated(self) -> frozenset[tuple[str, bool, int]]:
-        """Return the strategy without the order of its entries. The groups of one gang must agree on it."""
+        """Return the entries without their order, to compare the strategies of the PodGroups of one GangGroup."""
         return frozenset((each.layer, each.must, each.multiple) for each in self.gathers)
 
 
@@ -35,7 +38,10 @@ NO_WISH = Strategy()
 
 
 def parse(text: str, ref: ObjectRef, findings: Findings) -> Strategy:
-    """Read the annotation's text. Faults go to `findings`, and faulty parts are left out."""
+    """Parse the annotation `network-topology-spec`. Faults go to `findings`, and faulty entries are left out.
+
+    :param ref: the object with the annotation.
+    """
     value, problem = json_of(text)
     if problem:
         findings.fault(ref, FIELD, problem, f'write {{"gatherStrategy": [{{"layer": "…", "strategy": "{MUST}"}}]}}')

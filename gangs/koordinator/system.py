@@ -1,4 +1,4 @@
-"""Koordinator as a system that may run here; names as its own manifests have them."""
+"""How Phalanx detects that Koordinator runs in the cluster, by the names in Koordinator's own manifests."""
 
 from gangs.koordinator import NAME
 from gangs.system import System

@@ -1,4 +1,4 @@
-"""ClusterNetworkTopology: one chain of layers from the widest down to the node."""
+"""ClusterNetworkTopology objects: a list of layers (levels), each of which names the next wider one as its parent."""
 
 import msgspec
 
@@ -12,7 +12,7 @@ _AT = "spec.networkTopologySpec"
 
 
 class Layer(msgspec.Struct, frozen=True, rename="camel"):
-    """One entry of networkTopologySpec."""
+    """One entry of `networkTopologySpec`: a layer (level), the next wider layer, and its node labels."""
 
     topology_layer: str = ""
     parent_topology_layer: str | None = None
@@ -20,7 +20,7 @@ class Layer(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def parent(self) -> str:
-        """The wider layer, "" at the top."""
+        """The name of the next wider layer; "" for the widest one."""
         return self.parent_topology_layer or ""
 
 
@@ -52,7 +52,10 @@ def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
 
 
 def _levels(chain: list[Layer]) -> tuple[Level, ...]:
-    """`chain` runs from the widest layer to the node."""
+    """Return the levels of a topology.
+
+    :param chain: the layers from the widest one to the node layer.
+    """
     above = chain[:-1]
     levels = [
         Level(each.topology_layer, each.label_key or (), _unlabelled(each, lowest=each is above[-1])) for each in above
@@ -63,7 +66,9 @@ def _levels(chain: list[Layer]) -> tuple[Level, ...]:
 def _unlabelled(layer: Layer, *, lowest: bool) -> Unlabelled:
     """Return how nodes without the layer's label are treated.
 
-    Layers of ACK Lingjun, which have a rule of their own, are recognised by their names or labels.
+    ACK Lingjun's layers, which are recognized by their names or labels, have a rule of their own.
+
+    :param lowest: whether the layer is the lowest one above the node layer.
     """
     if layer.topology_layer in keys.LINGJUN_LAYERS or any(
         key.startswith(keys.LINGJUN_LABELS) for key in layer.label_key or ()
@@ -73,7 +78,10 @@ def _unlabelled(layer: Layer, *, lowest: bool) -> Unlabelled:
 
 
 def _chain(layers: tuple[Layer, ...], ref: ObjectRef, findings: Findings) -> list[Layer]:
-    """The layers from the widest to the node, with every break of the chain noted."""
+    """Return the layers from the widest one to the node layer, by their `parentTopologyLayer`.
+
+    The result is empty if there is no node layer. Layers that are not above it are reported.
+    """
     _check_entries(layers, ref, findings)
     by_name = {each.topology_layer: each for each in layers}
     node = by_name.get(keys.NODE_LAYER)

@@ -1,4 +1,7 @@
-"""Units: the single gangs of a GangGroup, one for each PodGroup, or for each gang name on pods without a PodGroup."""
+"""Units: the gangs in Koordinator's sense, one for each PodGroup, or for each gang name on pods without a PodGroup.
+
+In Phalanx, units that form a GangGroup are one gang (`gangs.koordinator.groups`).
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,13 +16,13 @@ from gangs.koordinator.strategy import NO_WISH, Strategy, parse
 from gangs.manifests import advise_unknown, decode, integer, json_of, metadata_of, pod_ref, ref_of
 from gangs.membership import age, live
 from gangs.model import GangKey, Manifest, ObjectRef
-from gangs.pod_consensus import advise_older, speakers
+from gangs.pod_consensus import advise_older, decisive_pods
 from kube.objects import Pod
 
 _DURATION = re.compile(r"([0-9]*\.?[0-9]+)(ns|us|µs|ms|s|m|h)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _LONGEST = 2**63 * 1e-9
-"""Seconds: Go counts nanoseconds in 63 bits, and calls what is longer no duration."""
+"""The longest duration in seconds. Go counts nanoseconds in 63 bits, and rejects longer ones."""
 STRICT, NON_STRICT = "Strict", "NonStrict"
 MODES = (STRICT, NON_STRICT)
 ONCE_SATISFIED, ONLY_WAITING = "once-satisfied", "only-waiting"
@@ -27,7 +30,7 @@ POLICIES = (ONCE_SATISFIED, ONLY_WAITING, "waiting-and-running")
 
 
 class PodGroupSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """`spec` of a PodGroup, as far as it is read; Koordinator itself never reads minResources."""
+    """`spec` of a PodGroup: the fields that have an effect. `minResources` has none, as in Koordinator."""
 
     min_member: int | None = None
     schedule_timeout_seconds: int | None = None
@@ -38,12 +41,12 @@ _SPEC_FIELDS = ("minMember", "minResources", "scheduleTimeoutSeconds")
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A gang in Koordinator's sense, which may be one part of a GangGroup.
+    """A gang in Koordinator's sense: a PodGroup, or a gang name on pods. Several may form a GangGroup.
 
-    `ref`: its PodGroup, or its first pod if it has none. `groups`: the units of its GangGroup, this unit included.
-    `listed`: the units that it lists itself; units of other namespaces among them may not have agreed. `declared`:
-    its total-number; None if it states none. `named`: whether the object or setting that describes it exists.
-    Otherwise `waiting_for` names the missing object.
+    `ref`: its PodGroup, or its first decisive pod if it has none. `declared`: its total-number; None if it states none.
+    `groups`: the keys of the units that it is grouped with, its own included. `listed`: the keys of the units that its
+    annotation lists; units of other namespaces among them may not have agreed. `policy`: its match policy.
+    `waiting_for`: its missing PodGroup, if pods name one.
     """
 
     key: GangKey
@@ -60,23 +63,29 @@ class Unit:
     mode: str = STRICT
     waiting_for: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
-    """Agreements of other namespaces that are missing for the gangs that the unit lists; the unit waits for these."""
+    """The missing agreements of other namespaces, for messages. The unit waits for them."""
 
 
 def annotation(key: str) -> str:
-    """The field path of an annotation."""
+    """Return the path of an annotation, for messages."""
     return f"metadata.annotations[{key}]"
 
 
 def gang_of(pod: Pod) -> GangKey | None:
-    """The gang that a pod names: by PodGroup label, by name label, by name annotation, the first that is set."""
+    """Return the unit that a pod names: by the PodGroup's label, else by the label or annotation with a gang's name.
+
+    Return None if the pod has none of these keys.
+    """
     meta = pod.metadata
     name = meta.labels.get(keys.POD_GROUP) or meta.labels.get(keys.LIGHT_NAME) or meta.annotations.get(keys.GANG_NAME)
     return GangKey(NAME, meta.namespace, name) if name else None
 
 
 def unit_of_group(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -> Unit:
-    """The unit of a PodGroup. Raises `MalformedError`."""
+    """Return the unit of a PodGroup. Faults go to `findings`. Raises `MalformedError`.
+
+    :param pods: the pods that name the PodGroup.
+    """
     ref, meta = ref_of(manifest), metadata_of(manifest)
     key = GangKey(NAME, ref.namespace, ref.name)
     written = manifest.get("spec") or {}
@@ -111,13 +120,15 @@ def unit_of_group(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -
 
 
 def unit_of_pods(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Unit | None:
-    """Return the unit of a gang name without a PodGroup, described by its first decisive pod; None without a live
-    pod.
+    """Return the unit of pods that name a gang without a PodGroup; None if no pod is live.
+
+    The annotations and labels of the first decisive pod count (`gangs.pod_consensus`). If the pods do not state a
+    minimum, they name a PodGroup that does not exist, and the unit waits for it.
     """
     live_pods = tuple(sorted(live(pods), key=lambda pod: age(pod.metadata)))
     if not live_pods:
         return None
-    first, created = speakers(live_pods)[0], live_pods[0].metadata.creation_timestamp or ""
+    first, created = decisive_pods(live_pods)[0], live_pods[0].metadata.creation_timestamp or ""
     ref = pod_ref(first)
     for pod in live_pods:
         _check_member_keys(pod, findings)
@@ -136,7 +147,7 @@ def unit_of_pods(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Unit 
             waiting_for=missing,
         )
     annotations = first.metadata.annotations
-    minimum, at = _minimum([pod for pod in speakers(live_pods) if _min_place(pod)] or live_pods, findings)
+    minimum, at = _minimum([pod for pod in decisive_pods(live_pods) if _min_place(pod)] or live_pods, findings)
     return Unit(
         key=key,
         ref=ref,
@@ -154,7 +165,7 @@ def unit_of_pods(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Unit 
 
 
 def _min_place(pod: Pod) -> tuple[str, str] | None:
-    """The field and the text of a pod's min-available; the label goes first."""
+    """Return path and value of the key `min-available` on a pod; None if it has none. The label is preferred."""
     meta = pod.metadata
     if keys.LIGHT_MIN_AVAILABLE in meta.labels:
         return f"metadata.labels[{keys.LIGHT_MIN_AVAILABLE}]", meta.labels[keys.LIGHT_MIN_AVAILABLE]
@@ -164,8 +175,9 @@ def _min_place(pod: Pod) -> tuple[str, str] | None:
 
 
 def _minimum(pods: Sequence[Pod], findings: Findings) -> tuple[int, str]:
-    """Return the number of pods that must start together, from the pods, and the field of the first pod that states
-    it.
+    """Return the number of pods that must start together, and the path of the key on the first pod that states it.
+
+    Pods with different numbers are reported. If no pod states a valid number, return (0, "").
     """
     stated: tuple[int, Pod, str] | None = None
     for pod in pods:
@@ -201,7 +213,7 @@ def _total(
 
 
 def _groups(annotations: Mapping[str, str], key: GangKey, ref: ObjectRef, findings: Findings) -> frozenset[GangKey]:
-    """Return the GangGroup that the annotation lists; only the gang itself if there is no list."""
+    """Return the keys of the units that the annotation `groups` lists; only `key` if there is no valid list."""
     alone = frozenset({key})
     text, at = annotations.get(keys.GROUPS), annotation(keys.GROUPS)
     if text is None:
@@ -221,13 +233,13 @@ def _groups(annotations: Mapping[str, str], key: GangKey, ref: ObjectRef, findin
 
 
 def listed(annotations: Mapping[str, Any]) -> frozenset[GangKey]:
-    """Return the gangs that the annotation of a GangGroup lists; empty if there is no such list."""
+    """Return the keys of the units that the annotation `groups` lists; empty if there is no valid list."""
     text = annotations.get(keys.GROUPS)
     return (_keys_of(json_of(text)[0]) if isinstance(text, str) else None) or frozenset()
 
 
 def _keys_of(names: Any) -> frozenset[GangKey] | None:
-    """The keys in a list of "namespace/name", None where it is none."""
+    """Return the keys in a list of "namespace/name"; None if it is no such list."""
     if not isinstance(names, list) or not all(isinstance(each, str) and each.count("/") == 1 for each in names):
         return None
     return frozenset(GangKey(NAME, *each.split("/")) for each in names)
@@ -242,7 +254,10 @@ def _strategy(annotations: Mapping[str, str], ref: ObjectRef, findings: Findings
 
 
 def _policy(annotations: Mapping[str, str], labels: Mapping[str, str], ref: ObjectRef, findings: Findings) -> str:
-    """The match policy: by annotation, by its older name as annotation or label, else the default."""
+    """Return the match policy of a unit: that of the annotation, else of the older annotation or label.
+
+    The default is once-satisfied. Unknown policies are reported.
+    """
     for where, mapping, key in (
         ("annotations", annotations, keys.MATCH_POLICY),
         ("annotations", annotations, keys.LIGHT_MATCH_POLICY),
@@ -270,7 +285,7 @@ def _waiting_time(annotations: Mapping[str, str], ref: ObjectRef, findings: Find
 
 
 def seconds_of(text: str) -> float | None:
-    """A duration as Go writes it ("1h30m", "100s") in seconds, None where the text is none."""
+    """Return the seconds of a duration in Go's notation ("1h30m", "100s"); None if the text is none."""
     parts = list(_DURATION.finditer(text))
     if not parts or "".join(part[0] for part in parts) != text:
         return None
@@ -279,7 +294,7 @@ def seconds_of(text: str) -> float | None:
 
 
 def _check_member_keys(pod: Pod, findings: Findings) -> None:
-    """Warn of a pod's gang annotations and labels that are not read."""
+    """Report, as advice, Koordinator's gang annotations and labels on a pod that have no effect there."""
     ref, annotations = pod_ref(pod), pod.metadata.annotations
     _advise_annotations(annotations, keys.ON_PODS, ref, findings)
     for key in pod.metadata.labels:

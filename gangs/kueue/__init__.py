@@ -1,4 +1,4 @@
-"""Kueue's way of asking, also as Baize ships it: queue names, podset annotations, Topology, flavors and queues."""
+"""Kueue's dialect, also as Baize ships it: queue names, `podset-…` annotations, Topology, ResourceFlavor and queues."""
 
 NAME = "kueue"
 """The dialect's name, in `GangKey` and in the report."""

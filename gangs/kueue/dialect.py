@@ -1,4 +1,4 @@
-"""The Kueue dialect as the table of dialects knows it."""
+"""Kueue's dialect: the implementation of the protocols in `gangs.dialects.protocol`."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ _QUEUE_VERSIONS = tuple(version for version in keys.VERSIONS if version != "v1al
 
 
 class KueueDialect:
-    """Jobs and pods that name a queue or a place, with Kueue's topologies, flavors and queues."""
+    """Kueue's dialect: workloads and pods that name a queue or a level, with Kueue's topologies, flavors and queues."""
 
     name = NAME
     pod_keys = PodKeys(
@@ -57,15 +57,18 @@ class KueueDialect:
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:
-        """Return the gang of the pod's group, else of the Job or workload that controls it, else of the pod itself."""
+        """Return the gang of the pod's group, else of the workload that controls it, else a gang of this pod alone.
+
+        Return None if the pod names no group, no queue and no level of Kueue.
+        """
         return units.gang_of(pod)
 
     def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
-        """Kueue protects no pod."""
+        """Return "": in Kueue's dialect no key exempts a pod from eviction."""
         return ""
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
-        """Return the gangs of workloads, of groups of pods, and of single pods."""
+        """Return the gangs of workloads, of pod groups, and of single pods."""
         findings, gangs = Findings(), dict[GangKey, Gang]()
         around = units.Surroundings(sources, topologies, _used(sources, about))
         pods = _by_gang(sources.pods)
@@ -90,20 +93,20 @@ class KueueDialect:
         return Reading(tuple(gangs.values()), findings.faults, findings.advice)
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
-        """Kueue's Topology objects."""
+        """Return the topologies of valid Topology objects of Kueue. Faults of the others go to `findings`."""
         found = (topologies.topology_of(each, findings) for each in sources.of_kind(keys.GROUP, keys.TOPOLOGY))
         return [each for each in found if each is not None]
 
     def review(self, sources: Sources, findings: Findings) -> None:
-        """Check flavors, queues and cohorts."""
+        """Check all ResourceFlavors, ClusterQueues, LocalQueues and Cohorts."""
         queues.review(sources, findings)
 
     def charged(self, namespace: str, queue: str, sources: Sources) -> Charged:
-        """Return what the LocalQueue of this name in the namespace charges a gang to."""
+        """Return the account whose quota a gang uses that names this LocalQueue."""
         return queues.account_of(namespace, queue, sources)
 
     def queue_named(self, pod: Pod) -> QueueNamed | None:
-        """Return the queue in the pod's label, or in the annotation that replaces the label."""
+        """Return the queue in the pod's label `kueue.x-k8s.io/queue-name`, or in the older annotation; None if none."""
         return units.queue_named(pod.metadata)
 
     def queue_statuses(self, view: StatusView, used: Mapping[GangKey, QuotaUse]) -> Iterator[ObjectStatus]:
@@ -111,14 +114,17 @@ class KueueDialect:
         return status.queue_statuses(view, used)
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
-        """Return the label with the queue's name, by which the pods of a workload are identified."""
+        """Return the labels that admission adds to the pod templates of a workload that names a queue; else empty.
+
+        They are the queue's name, and for some kinds the label `phalanx.dev/workload`.
+        """
         del claimed
         return owned.template_labels(manifest, sources)
 
     def resumes(self, manifest: Manifest) -> bool:
-        """Whether admission resumes the workload: it is in a queue and suspended, as Kueue expects.
+        """Whether admission resumes the workload, because it is in a queue.
 
-        Here the gates of its pods hold it back instead.
+        Users of Kueue create such a workload suspended. In Phalanx the gates of its pods hold it back instead.
         """
         return owned.started(manifest)
 
@@ -153,7 +159,7 @@ def _tried(
 def _read_job(manifest: Manifest, _pods: Sequence[Pod], around: units.Surroundings, findings: Findings) -> Gang | None:
     metadata = metadata_of(manifest)
     if any(map(marks.marked, templates(manifest))) and not units.queue_of(metadata.labels, metadata.annotations):
-        return None  # its pods are in the gang of what made it
+        return None  # its pods are members of the gang of the JobSet above it
     if any(members_of_gangs.in_a_gang(each) for each in templates(manifest)):
         members_of_gangs.check_queues(manifest, around.sources, findings)
         return None
@@ -161,7 +167,7 @@ def _read_job(manifest: Manifest, _pods: Sequence[Pod], around: units.Surroundin
 
 
 def _keep(gang: Gang | None, gangs: dict[GangKey, Gang], findings: Findings) -> None:
-    """Take a workload's gang, unless one of another kind has its name."""
+    """Add a gang to `gangs`. If another gang has the same key, report a fault instead. None is ignored."""
     if gang is None:
         return
     if (other := gangs.setdefault(gang.key, gang)) is not gang:
@@ -170,7 +176,7 @@ def _keep(gang: Gang | None, gangs: dict[GangKey, Gang], findings: Findings) -> 
 
 
 def _made_by(pod: Pod, manifest: Manifest, sources: Sources) -> bool:
-    """Whether the workload controls the pod, which names no group of plain pods."""
+    """Whether a pod belongs to the workload, and to no pod group (`kueue.x-k8s.io/pod-group-name`)."""
     if marks.needs_mark(manifest):
         return marks.made_by(pod, manifest, sources)
     return not pod.metadata.labels.get(keys.POD_GROUP) and made_this(pod, ref_of(manifest))
@@ -183,7 +189,12 @@ def _rest(
     around: units.Surroundings,
     findings: Findings,
 ) -> Gang | None:
-    """The gang of a name of which no workload is one; where one is, what of its name belongs to something else."""
+    """Return the gang of pods that name `key`, if no workload is the gang with this key; else None.
+
+    If there is such a workload, a pod group of the same name is a fault.
+
+    :param gang: the gang of a workload with this key; None if there is none.
+    """
     grouped = [pod for pod in pods if pod.metadata.labels.get(keys.POD_GROUP)]
     if gang is not None:
         for pod in grouped:
@@ -196,7 +207,10 @@ def _rest(
 
 
 def _used(sources: Sources, about: GangKey | None) -> units.Used:
-    """Return the flavors of plans in force, from the Gang objects that show this dialect's gangs."""
+    """Return, by gang of this dialect, the flavors that its plan in force uses, from the statuses of Gang objects.
+
+    :param about: if given, only this gang is looked up.
+    """
     if about is None:
         gangs = tuple(sources.of_kind(own.GROUP, "Gang"))
     else:
@@ -209,7 +223,10 @@ def _used(sources: Sources, about: GangKey | None) -> units.Used:
 
 
 def _shown_in(gang: Manifest) -> tuple[str, ...]:
-    """The gang of this dialect that a Gang object shows; nothing where it shows none."""
+    """Return the gang of this dialect that a Gang object mirrors, as text in a tuple; empty if it mirrors none.
+
+    It is the object's index value (`kube.catalog.Naming`), by which the mirror of a gang is found.
+    """
     key = mirrored_key(gang)
     return (key_text(key),) if key is not None and key.dialect == NAME else ()
 

@@ -1,8 +1,8 @@
-"""Every key string of Kueue that is read or knowingly not honoured, once. Source: its API types and documentation."""
+"""The keys and fields of Kueue that Phalanx reads, refuses or ignores. Source: Kueue's API types and documentation."""
 
 GROUP = "kueue.x-k8s.io"
 VERSIONS = ("v1beta2", "v1beta1", "v1alpha1")
-"""Of Topology; the queues and flavors have no v1alpha1."""
+"""The API versions of Topology that are read. Queues and flavors have no v1alpha1."""
 
 TOPOLOGY = "Topology"
 FLAVOR = "ResourceFlavor"
@@ -12,7 +12,7 @@ CLUSTER_QUEUES = "clusterqueues"
 LOCAL_QUEUES = "localqueues"
 COHORT = "Cohort"
 TOPOLOGY_KIND = f"{TOPOLOGY}.{GROUP}"
-"""The kind with its group. It distinguishes Kueue's topologies from other systems' objects of the kind Topology."""
+"""The value of `kube.topology.Topology.kind` for Kueue's topologies. Other systems have a kind Topology, too."""
 
 QUEUE_NAME = f"{GROUP}/queue-name"
 """Label of a Job, and of the pods of a gang: the LocalQueue in their namespace."""
@@ -21,7 +21,9 @@ PRIORITY_CLASS = f"{GROUP}/priority-class"
 MAX_EXEC_TIME = f"{GROUP}/max-exec-time-seconds"
 PREBUILT = f"{GROUP}/prebuilt-workload-name"
 ELASTIC = f"{GROUP}/elastic-job"
-"""Annotation of a Job whose parallelism may change while it runs. In Phalanx the parallelism of every Job may change.
+"""Annotation of a Job whose parallelism may change while it runs.
+
+It has no effect in Phalanx, where the parallelism of every Job may change.
 """
 COMPLETIONS_FOLLOW = f"{GROUP}/job-completions-equal-parallelism"
 
@@ -43,12 +45,12 @@ SET_GROUP = f"{GROUP}/podset-group-name"
 SPREADING = f"{GROUP}/podset-topology-spreading"
 
 WISHES = (REQUIRED, PREFERRED, UNCONSTRAINED, SLICE_LEVEL, SLICE_SIZE, SLICE_CONSTRAINTS, SET_GROUP)
-"""Annotations of a pod template that request a placement. Each of them makes its pods a gang."""
+"""Annotations of a pod template by which users request levels and slices. Each of them makes the pods a gang."""
 
 OF_JOBS = (MIN_PARALLELISM, ELASTIC)
 """Annotations that have an effect only on Jobs."""
 REFUSED = (PREBUILT,)
-"""Labels or annotations of a Job whose meaning is not implemented. They are refused by name."""
+"""Labels or annotations of a Job whose meaning Phalanx does not implement. They are a fault."""
 IGNORED = (PRIORITY_CLASS, MAX_EXEC_TIME, COMPLETIONS_FOLLOW)
 """Labels or annotations of a Job that have no effect in Phalanx. A warning reports them."""
 WRITTEN_BY_KUEUE = (
@@ -95,7 +97,7 @@ FIELDS: tuple[str, ...] = (
     *(f"spec.{name}" for name in ("preemption", "flavorFungibility", "fairSharing", "admissionScope")),
     *(f"spec.{name}" for name in ("admissionChecks", "admissionChecksStrategy", "clusterQueue")),
 )
-"""Fields of the objects that this dialect reads or knowingly does not honour."""
+"""Fields of Kueue's objects that this dialect reads, or of which it reports that they have no effect."""
 
 KEYS = (*LABELS_AND_ANNOTATIONS, *FIELDS)
 """Every key and field of the dialect, as docs/reference/keys/kueue.md lists them."""

@@ -1,7 +1,8 @@
-"""Marks on the templates of workloads that are in a queue as a whole and whose pods other objects create.
+"""The label `phalanx.dev/workload` (the mark) on pods of a workload that is in a queue of Kueue as a whole.
 
 The Jobs of a JobSet create its pods, and each Job could be a gang of its own. If the JobSet itself names a queue,
-admission puts the queue's name and a mark on its templates. A pod with the mark belongs to the JobSet's gang.
+admission adds the queue's name and the label to its pod templates. A pod with the label is a member of the JobSet's
+gang.
 """
 
 from gangs.kueue import NAME
@@ -20,20 +21,21 @@ QUEUED = tuple(
     for each in WATCHED
     if (row := WORKLOADS[each.group, each.kind]).made is Made.TOGETHER or (row.queued and row.made is Made.UNREAD)
 )
-"""Kinds without rules in code that are gangs if a queue's name reaches their pods or stands on their templates."""
+"""The kinds, besides the Job, of which Kueue's dialect can make a workload one gang."""
 _OWN = (own.GANG, own.REQUIRED, own.PREFERRED, own.MIN_MEMBER, own.TOPOLOGY)
 
 
 def needs_mark(manifest: Manifest) -> bool:
-    """Whether the pods of a queued workload are identified by a mark."""
+    """Whether the pods of a workload in a queue need the label `phalanx.dev/workload`, by the workload's kind."""
     row = row_of(manifest)
     return row is not None and row.queued and row.made is Made.UNREAD
 
 
 def mark_of(manifest: Manifest) -> dict[str, str]:
-    """Return the mark for a queued workload's templates; empty if Phalanx's own annotations make it a gang.
+    """Return the label `phalanx.dev/workload` for the pod templates of a workload in a queue.
 
-    Raises `MalformedError`.
+    Return an empty mapping if the kind needs none, or if Phalanx's own annotations make the workload a gang. Raises
+    `MalformedError`.
     """
     asked_otherwise = any(key in metadata_of(manifest).annotations for key in _OWN)
     return (
@@ -44,22 +46,25 @@ def mark_of(manifest: Manifest) -> dict[str, str]:
 
 
 def marked(template: Template) -> bool:
-    """Whether a template has the mark of any workload."""
+    """Whether a pod template has the label `phalanx.dev/workload` of a gang in Kueue's dialect."""
     return template.labels.get(own.WORKLOAD, "").startswith(makers.mark("", NAME))
 
 
 def marked_otherwise(template: Template) -> bool:
-    """Whether a template has the mark of a gang in another dialect, Phalanx's own included."""
+    """Whether a pod template has the label `phalanx.dev/workload` of a gang in another dialect or in Phalanx's own."""
     return own.WORKLOAD in template.labels and not marked(template)
 
 
 def workload_of(pod: Pod) -> ObjectRef | None:
-    """The workload whose gang the pod is in by its mark."""
+    """Return the workload that is the pod's gang, by the pod's label `phalanx.dev/workload`; None if it has none."""
     return makers.owner_of(pod, NAME)
 
 
 def made_by(pod: Pod, manifest: Manifest, sources: Sources) -> bool:
-    """Whether the workload, or a Job of it, created the pod, and not an earlier workload of the same name."""
+    """Whether a pod with the label `phalanx.dev/workload` belongs to this workload.
+
+    An earlier workload of the same name does not count.
+    """
     ref, workload = ref_of(manifest), workload_of(pod)
     if workload is None or (workload.kind, workload.name) != (ref.kind, ref.name):
         return False

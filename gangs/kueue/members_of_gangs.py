@@ -1,4 +1,7 @@
-"""Workloads in a queue whose pods are members of a Gang object: the Gang is charged, once, and to the same queue."""
+"""Workloads in a queue whose pods are members of a Gang object.
+
+The Gang object, and not the workload, uses the queue's quota. Both must name the same queue.
+"""
 
 from collections.abc import Mapping
 
@@ -13,16 +16,16 @@ from kube import keys as own
 
 
 def in_a_gang(template: Template) -> bool:
-    """Whether the pods are a Gang's by their label, and ask Kueue for nothing but a queue."""
+    """Whether the pods of a template name a Gang object, and ask Kueue for nothing but a queue."""
     marked = own.WORKLOAD in template.labels or wishes.asks(template.annotations)
     return bool(template.labels.get(own.GANG)) and not marked
 
 
 def check_queues(manifest: Manifest, sources: Sources, findings: Findings) -> None:
-    """Report every queue on the templates of such a workload that differs from the queue of the template's Gang.
+    """Report each pod template that names a Gang object and another queue than this Gang.
 
-    A Gang that does not exist yet is not compared; its pods are compared with it later. A queue that the workload names
-    on itself is already on its templates at this point.
+    A Gang that does not exist yet is not compared. Its pods are compared with it later. At this point, admission has
+    already copied a queue's name on the workload itself to its templates.
     """
     ref = ref_of(manifest)
     for template in filter(in_a_gang, templates(manifest)):

@@ -1,8 +1,8 @@
-"""Gangs of workloads other than Jobs, such as a StatefulSet or a PyTorchJob, whose pods Kueue groups by their kind.
+"""Gangs of workloads other than Jobs, such as a StatefulSet or a PyTorchJob.
 
-Kueue makes one group of the pods of a StatefulSet or of a training job. The replica specs of a training job are pod
-sets with a placement request each. Kueue admits the pods of a Deployment one by one. Groups of other kinds are
-refused, because their size is not read here.
+As in Kueue, the pods of a StatefulSet or of a training job are one gang. Each replica spec of a training job is a pod
+set with its own annotations. Pods of a Deployment are placed one by one. For kinds of which the pods cannot be counted,
+a queue's name on the pods is a fault.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from gangs import assembling
 from gangs.findings import Findings
 from gangs.kueue import NAME, keys, marks, units, wishes
 from gangs.kueue.members_of_gangs import check_queues, in_a_gang
-from gangs.kueue.units import TO_GROUP, Asked, SetAsked, Surroundings, advise_ignored, gang_asked, queue_of
+from gangs.kueue.units import TO_GROUP, Asked, RequestedSet, Surroundings, advise_ignored, gang_of_request, queue_of
 from gangs.kueue.wishes import Annotated, Wish
 from gangs.labelled_workloads import child_checks, makers, members
 from gangs.labelled_workloads.members import LabelledWorkload
@@ -26,27 +26,27 @@ from gangs.workloads.jobs import controller_of
 from gangs.workloads.kind_table import Made, has_rules, row_of
 from gangs.workloads.later_pods import held_room, start_order
 from gangs.workloads.pod_templates import MAIN, Template
-from gangs.workloads.suspension import governed, suspended_at, to_be_resumed
+from gangs.workloads.suspension import suspended_at, suspended_with_parent, to_be_resumed
 from kube import keys as own
 from kube.objects import Pod
 from kube.text import with_article
 
 _PROPAGATED = (keys.QUEUE_NAME,)
-"""Labels that workloads of some kinds propagate to their child workloads."""
+"""Keys of the labels that are copied from workloads of some kinds to their child workloads."""
 _RIVALS = "names a queue or a level of Kueue, but its pods are a gang by keys of phalanx.dev as well"
 
 
 def asks(template: Template) -> bool:
-    """Whether the pods of a template ask for a gang, and name no group of plain pods for it."""
+    """Whether the pods of a template name a queue or a level, and neither a pod group nor a Gang object."""
     named = template.labels.get(keys.QUEUE_NAME) or wishes.asks(template.annotations)
     return bool(named) and not template.labels.get(keys.POD_GROUP) and not in_a_gang(template)
 
 
 def queued(manifest: Manifest, queue: str) -> bool:
-    """Whether the queue that a workload names on itself reaches its pods: no template names another queue or a pod
-    group, or the workload's queue wins.
+    """Whether a workload that names a queue on itself is in this queue as a whole, with all its pods.
 
-    Raises `MalformedError`.
+    By its kind it must be able to be. Unless the workload's queue overrides its templates (`KindRow.queue_wins`), no
+    template may name another queue or a pod group. Raises `MalformedError`.
     """
     row = row_of(manifest)
     if row is None or not row.queued or pod_templates.copied(manifest):
@@ -61,7 +61,10 @@ def queued(manifest: Manifest, queue: str) -> bool:
 
 
 def template_labels(manifest: Manifest, sources: Sources) -> dict[str, str]:
-    """The queue's name and the mark for the templates of a workload that names a queue. Raises `MalformedError`."""
+    """Return the labels that admission adds to the pod templates of a workload in a queue; else empty.
+
+    They are the queue's name, and for some kinds the label `phalanx.dev/workload`. Raises `MalformedError`.
+    """
     del sources
     metadata = metadata_of(manifest)
     queue = queue_of(metadata.labels, metadata.annotations)
@@ -71,8 +74,11 @@ def template_labels(manifest: Manifest, sources: Sources) -> dict[str, str]:
 
 
 def started(manifest: Manifest) -> bool:
-    """Whether a workload is in a queue, which would lift its suspension. Raises `MalformedError`."""
-    if not suspended_at(manifest) or governed(manifest):
+    """Whether a workload or its child is in a queue, so that admission resumes it. Raises `MalformedError`.
+
+    The result is False for a kind that cannot be suspended, and if the workload's parent suspends and resumes it.
+    """
+    if not suspended_at(manifest) or suspended_with_parent(manifest):
         return False
     metadata = metadata_of(manifest)
     queue = queue_of(metadata.labels, metadata.annotations)
@@ -82,11 +88,11 @@ def started(manifest: Manifest) -> bool:
 
 
 def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> list[Gang]:
-    """Return the gangs of a workload whose templates ask: one gang, or one for each part with a pod.
+    """Return the gangs of a workload: one gang, or, if each part is a gang, one for each part that has a pod.
 
-    The result is empty if no template asks, or if there are faults. Raises `MalformedError`.
+    The result is empty if no pod template asks for a gang (`asks`), or if there are faults. Raises `MalformedError`.
 
-    :param pods: the workload's pods that name no group, ended pods included.
+    :param pods: the workload's pods that name no pod group, finished ones included.
     """
     row, by_mark = row_of(manifest), marks.needs_mark(manifest)
     asking = [each for each in pod_templates.of_a_part(manifest) if asks(each) and each.count]
@@ -106,13 +112,13 @@ def read_workload(manifest: Manifest, pods: Sequence[Pod], around: Surroundings,
 
 
 def _read(marked: LabelledWorkload, around: Surroundings, findings: Findings) -> Gang | None:
-    """Return the gang of a workload or of a part of it; None if it has ended or has faults."""
+    """Return the gang that a workload, or a part of it, is; None if it has ended or has faults."""
     if marked.over:
         return None
     manifest, asking, found = marked.manifest, marked.gated, Findings()
     ref, metadata = ref_of(manifest), metadata_of(manifest)
     several = len(asking) > 1
-    sets = [SetAsked(each.role, each.count, _wish(ref, each, found, several=several)) for each in asking]
+    sets = [RequestedSet(each.role, each.count, _wish(ref, each, found, several=several)) for each in asking]
     total = sum(each.count for each in sets)
     _check_rivals(ref, asking, found)
     _check_silent(manifest, ref, found)
@@ -122,7 +128,7 @@ def _read(marked: LabelledWorkload, around: Surroundings, findings: Findings) ->
             if key in metadata.annotations:
                 found.advise(ref, f"metadata.annotations[{key}]", "is ignored: Kueue has it on Jobs alone")
     check_priorities(marked.live, ref, found)
-    in_turn = bool(start_order.later_roles(manifest))  # then room is held for its pods by their roles
+    in_turn = bool(start_order.later_roles(manifest))  # capacity is then reserved by role
     only = asking[0].role if in_turn else MAIN
     seats = marked.seats() if several or in_turn else [Seat(pod, MAIN) for pod in marked.live]
     asked = Asked(
@@ -141,7 +147,7 @@ def _read(marked: LabelledWorkload, around: Surroundings, findings: Findings) ->
         part=marked.part,
     )
     held_room.check(ref, metadata.annotations, found)
-    gang = gang_asked(asked, around, found, findings)
+    gang = gang_of_request(asked, around, found, findings)
     return None if gang is None else marked.settled(gang)
 
 
@@ -153,7 +159,7 @@ def _wish(ref: ObjectRef, template: Template, findings: Findings, *, several: bo
 
 
 def _queue(ref: ObjectRef, asking: Sequence[Template], findings: Findings) -> str:
-    """Return the queue that all templates name; "" if none names one. A gang is in one queue."""
+    """Return the queue that all templates name; "" if none names one. Different queues are a fault."""
     first = asking[0].labels.get(keys.QUEUE_NAME, "")
     for each in asking[1:]:
         if (other := each.labels.get(keys.QUEUE_NAME, "")) != first:
@@ -168,10 +174,13 @@ def _quoted_value(value: str) -> str:
 
 
 def _together(
-    ref: ObjectRef, asking: Sequence[Template], sets: Sequence[SetAsked], findings: Findings
+    ref: ObjectRef, asking: Sequence[Template], sets: Sequence[RequestedSet], findings: Findings
 ) -> tuple[TogetherRule, ...]:
-    """Return the rules of `podset-group-name`: pod sets of one name share a domain of the level that they require."""
-    groups: dict[str, list[tuple[Template, SetAsked]]] = {}
+    """Return the constraints from the annotation `podset-group-name`.
+
+    Pod sets with the same group name must share one domain of the level that they require.
+    """
+    groups: dict[str, list[tuple[Template, RequestedSet]]] = {}
     for template, pod_set in zip(asking, sets, strict=True):
         if name := template.annotations.get(keys.SET_GROUP):
             groups.setdefault(name, []).append((template, pod_set))
@@ -196,7 +205,10 @@ def _check_rivals(ref: ObjectRef, asking: Sequence[Template], findings: Findings
 
 
 def _check_silent(manifest: Manifest, ref: ObjectRef, findings: Findings) -> None:
-    """Say which pods of a workload that is a gang are none of its members."""
+    """Report, as advice, pod templates of a gang's workload that name neither queue nor level.
+
+    Their pods are no members of the gang, so they start by themselves.
+    """
     for each in pod_templates.templates(manifest):
         elsewhere = each.labels.get(keys.POD_GROUP) or each.labels.get(own.GANG)
         if each.count and not asks(each) and not elsewhere:
@@ -205,9 +217,9 @@ def _check_silent(manifest: Manifest, ref: ObjectRef, findings: Findings) -> Non
 
 
 def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
-    """Report requests of a workload other than a Job that it cannot get. Raises `MalformedError`.
+    """Report keys of Kueue on a workload other than a Job that have no effect or that Phalanx cannot honour.
 
-    A child workload inherits its parent's request. Its faults are reported on the parent only.
+    A workload that another one created is not checked, because its parent is. Raises `MalformedError`.
     """
     made, ref, metadata = pod_templates.made_by(manifest), ref_of(manifest), metadata_of(manifest)
     if made is None or pod_templates.controlled(manifest):
@@ -231,7 +243,7 @@ def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
     if first is not None and made is Made.UNREAD and own.WORKLOAD not in first.labels:
         remedy = TO_GROUP
         if marks.needs_mark(manifest):
-            # In a group of plain pods those that come first would wait for those that come when these run.
+            # In a pod group, the first pods would wait for later pods, which are created only after the first ones run.
             in_order = bool(start_order.later_roles(manifest))
             remedy = f"write the queue on the {ref.kind} itself{'' if in_order else f', or {TO_GROUP}'}"
         findings.fault(ref, _first(first), f"pods of {ref.kind}s are not read as one group yet", remedy)
@@ -242,7 +254,11 @@ def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
 
 
 def _check_queue(manifest: Manifest, made: Made, sources: Sources, findings: Findings) -> None:
-    """A queue's name on the workload itself: only its pods' templates hand it to the pods."""
+    """Report a queue's name on a workload itself that does not reach its pods.
+
+    Pods are in a queue only by a label on their pod template. Admission copies the workload's label there for some
+    kinds.
+    """
     ref, labels, annotations = ref_of(manifest), metadata_of(manifest).labels, metadata_of(manifest).annotations
     queue, templates, row = queue_of(labels, annotations), pod_templates.templates(manifest), row_of(manifest)
     if marks.needs_mark(manifest) and (not marks.mark_of(manifest) or any(map(marks.marked_otherwise, templates))):
@@ -278,15 +294,18 @@ def _check_queue(manifest: Manifest, made: Made, sources: Sources, findings: Fin
 
 
 def _check_child(manifest: Manifest, sources: Sources, findings: Findings) -> None:
-    """Report faults of a queue's name on a child workload. Kinds with rules in code are checked where they are read."""
+    """Report faults of a queue's name on a child workload other than a Job. A Job is checked when it is read."""
     if not has_rules(manifest):
         check(manifest, sources, findings)
 
 
 def _check_queued(ref: ObjectRef, at: str, queue: str, templates: Sequence[Template], findings: Findings) -> None:
-    """Report a queued workload onto whose templates admission has not propagated the queue's name.
+    """Report why admission has not copied the queue's name on a workload to its pod templates.
 
-    The cause is a fault of a template, or a workload that was created before the queue's name or Phalanx.
+    A template names another queue or a pod group, or the workload was created without the queue's name or without
+    Phalanx.
+
+    :param at: the path of the queue's name on the workload.
     """
     for each in templates:
         there = f"{each.metadata_at}.labels"
@@ -302,7 +321,10 @@ def _check_queued(ref: ObjectRef, at: str, queue: str, templates: Sequence[Templ
 
 
 def _first(template: Template) -> str:
-    """The field of the first key by which a template asks; one that names a place goes before the queue."""
+    """Return the path of the key by which a pod template asks for a gang, for messages.
+
+    An annotation about levels comes before the queue's name.
+    """
     key = next((key for key in keys.WISHES if key in template.annotations), None)
     if key is None:
         return f"{template.metadata_at}.labels[{keys.QUEUE_NAME}]"
@@ -310,7 +332,10 @@ def _first(template: Template) -> str:
 
 
 def alone(kind: str, annotations: Mapping[str, str]) -> str:
-    """Return the advice for pods of a kind that Kueue admits one by one, with the way to get a gang."""
+    """Return the advice for pods of a kind that Kueue admits one by one, and how to get one gang of them.
+
+    :param annotations: the annotations of the pods.
+    """
     level = annotations.get(keys.REQUIRED, "")
     wish = f"required: {level} and " if level else ""
     held = "holds for each pod alone, not for all together" if wishes.asks(annotations) else "queues each pod alone"
@@ -321,7 +346,11 @@ def alone(kind: str, annotations: Mapping[str, str]) -> str:
 
 
 def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> Gang | None:
-    """Return the gang of pods without a group whose workload does not exist or is not read, or of one pod alone."""
+    """Return the gang of pods with the key `key` that name no pod group, if no workload was read as this gang.
+
+    It is a gang of a single pod, or of pods whose workload does not exist; the latter waits for the workload. Return
+    None if the workload exists, because its faults are reported already, and for kinds that cannot be gangs.
+    """
     live_pods = live(pods)
     maker = pod_templates.maker_of(live_pods[0]) if live_pods else None
     if live_pods and (workload := marks.workload_of(live_pods[0])) is not None:
@@ -339,17 +368,20 @@ def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings:
             findings.fault(pod_ref(pod), "metadata.ownerReferences", problem, TO_GROUP)
         return None
     if around.sources.get(group_of(maker.api_version), maker.kind, key.namespace, maker.name) is not None:
-        return None  # the reading of the workload has reported its faults, or it needs no more pods
+        return None  # the workload has faults, which are reported already, or it needs no more pods
     return _awaiting(key, ObjectRef(maker.api_version, maker.kind, key.namespace, maker.name), live_pods, findings)
 
 
 def _awaiting(key: GangKey, ref: ObjectRef, pods: Sequence[Pod], findings: Findings) -> Gang:
-    """Return the gang of pods whose workload does not exist (yet). The gang waits for the workload."""
+    """Return the gang of pods whose workload `ref` does not exist. The gang waits for the workload."""
     return assembling.awaiting(key, ref, units.seated_in_order(pods, ref, findings))
 
 
 def _tell_alone(pod: Pod, findings: Findings) -> None:
-    """Say what becomes of the pods of a workload on a pod of it: the workload is not watched."""
+    """Report on a pod, as advice, that the pods of its workload are admitted one by one.
+
+    It cannot be reported on the workload, because the controller does not watch workloads of this kind.
+    """
     owner, annotations = controller_of(pod), pod.metadata.annotations
     key = next((key for key in keys.WISHES if key in annotations), None)
     if owner is not None and key is not None and not pod.bound:

@@ -1,4 +1,4 @@
-"""Flavors, cluster queues and local queues: their specs, their checks, and the account of a gang in a queue."""
+"""ResourceFlavors, ClusterQueues, LocalQueues and Cohorts: their specs, their checks, and the account of a gang."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -29,7 +29,7 @@ class FlavorSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class QuotaSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """One resource of a flavor in a ClusterQueue."""
+    """The quota for one resource of a flavor in a ClusterQueue or Cohort."""
 
     name: str
     nominal_quota: str | int | float
@@ -38,21 +38,21 @@ class QuotaSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class FlavorQuotasSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """One flavor in a ClusterQueue."""
+    """The quotas for one flavor in a ClusterQueue or Cohort."""
 
     name: str
     resources: tuple[QuotaSpec, ...]
 
 
 class GroupSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """One resource group of a ClusterQueue."""
+    """One resource group of a ClusterQueue or Cohort."""
 
     covered_resources: tuple[str, ...]
     flavors: tuple[FlavorQuotasSpec, ...]
 
 
 class ClusterQueueSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """`spec` of a ClusterQueue, as far as it is honoured. `cohortName` is v1beta2's name of `cohort`."""
+    """`spec` of a ClusterQueue: the fields that have an effect. `cohortName` is v1beta2's name of `cohort`."""
 
     resource_groups: tuple[GroupSpec, ...] = ()
     cohort: str | None = None
@@ -63,7 +63,7 @@ class ClusterQueueSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class CohortSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """`spec` of a Cohort, as far as it is honoured."""
+    """`spec` of a Cohort: the fields that have an effect."""
 
     parent_name: str | None = None
     resource_groups: tuple[GroupSpec, ...] = ()
@@ -84,7 +84,7 @@ NOT_HONOURED = {
     "fairSharing": "gangs go by priority, then age",
     "admissionScope": "gangs go by priority, then age",
 }
-"""Fields of a ClusterQueue that have no effect here, and what happens instead."""
+"""By field of a ClusterQueue that has no effect in Phalanx: what happens instead, for messages."""
 _QUEUE_FIELDS = (
     "resourceGroups",
     "cohort",
@@ -100,10 +100,14 @@ _FLAVOR_FIELDS = ("nodeLabels", "nodeTaints", "tolerations", "topologyName")
 
 
 def account_of(namespace: str, name: str, sources: Sources) -> Charged:
-    """Follow a queue's name to its ClusterQueue and the flavors there."""
+    """Return the account of a LocalQueue: its ClusterQueue with flavors and cohort.
+
+    If one of these objects is missing, invalid or stopped, the result says what a gang in the queue waits for. If the
+    cluster has neither this LocalQueue nor any ClusterQueue, the result is empty: the queue's name is only a label.
+    """
     written = sources.get(keys.GROUP, keys.LOCAL_QUEUE, namespace, name)
     if written is None and not sources.has(keys.GROUP, keys.CLUSTER_QUEUE):
-        return Charged()  # where there is no such queue, and no cluster's to draw on, its name is a label
+        return Charged()  # the cluster has no queues, so the name is only a label
     local = valid(written, LocalQueueSpec)
     if local is None:
         return Charged(waiting_for=(f"{keys.LOCAL_QUEUE} {namespace}/{name}",))
@@ -125,13 +129,16 @@ def account_of(namespace: str, name: str, sources: Sources) -> Charged:
 
 
 def missing_of(manifest: Manifest, spec: ClusterQueueSpec, sources: Sources) -> tuple[tuple[str, str], ...]:
-    """Return kind and name of each missing or invalid flavor of a ClusterQueue, and of each topology of its flavors."""
+    """Return (kind, name) of each missing or invalid ResourceFlavor of a ClusterQueue.
+
+    Missing topologies that its flavors name are included.
+    """
     _, missing = _flavors(queue_of(manifest, spec), sources)
     return tuple(dict.fromkeys(missing))
 
 
 def _flavors(queue: ClusterQueue, sources: Sources) -> tuple[list[Flavor], list[tuple[str, str]]]:
-    """Return the flavors of a ClusterQueue, then kind and name of each missing or invalid object."""
+    """Return the flavors of a ClusterQueue, and (kind, name) of each missing or invalid flavor or topology."""
     flavors, missing = list[Flavor](), list[tuple[str, str]]()
     for name in dict.fromkeys(each.flavor for group in queue.groups for each in group.flavors):
         manifest = sources.get(keys.GROUP, keys.FLAVOR, "", name)
@@ -180,7 +187,7 @@ def _flavor(name: str, spec: FlavorSpec, topology: Manifest | None) -> Flavor:
 
 
 def _cohorts(sources: Sources) -> dict[str, Cohort]:
-    """The valid Cohort objects by name. A cohort that has none needs none: it has no parent and no quota."""
+    """Return the valid Cohort objects by name. A cohort without an object has no parent and no quota of its own."""
     found = {}
     for manifest in sources.of_kind(keys.GROUP, keys.COHORT):
         if (spec := valid(manifest, CohortSpec)) is not None:
@@ -190,7 +197,7 @@ def _cohorts(sources: Sources) -> dict[str, Cohort]:
 
 
 def cohort_circle(name: str, cohorts: Mapping[str, Cohort]) -> str:
-    """Return a cohort, this one or an ancestor, that is its own ancestor; "" if there is no such cycle."""
+    """Return a cohort that is its own ancestor, found from the cohort `name` upwards; "" if there is no such cycle."""
     seen: list[str] = []
     while name in cohorts and name not in seen:
         seen.append(name)
@@ -199,7 +206,7 @@ def cohort_circle(name: str, cohorts: Mapping[str, Cohort]) -> str:
 
 
 def _tree(name: str, cohorts: Mapping[str, Cohort]) -> frozenset[str]:
-    """Names of all cohorts that share quota with this one: those above, and all below the topmost."""
+    """Return the names of all cohorts in the tree of a cohort, which share quota; empty for the name ""."""
     root = _root(name, cohorts)
     return frozenset({root, *(each for each in cohorts if _root(each, cohorts) == root)}) if name else frozenset()
 
@@ -213,7 +220,7 @@ def _root(name: str, cohorts: Mapping[str, Cohort]) -> str:
 
 
 def _queues_in(tree: Iterable[str], sources: Sources) -> Iterator[ClusterQueue]:
-    """The valid ClusterQueues of these cohorts, by name."""
+    """Yield the valid ClusterQueues in these cohorts, ordered by name."""
     found = (each for cohort in tree for each in sources.sought(keys.GROUP, keys.CLUSTER_QUEUE, _cohort_in, cohort))
     for manifest in sorted(found, key=lambda each: ref_of(each).name):
         if (spec := valid(manifest, ClusterQueueSpec)) is not None:
@@ -221,14 +228,17 @@ def _queues_in(tree: Iterable[str], sources: Sources) -> Iterator[ClusterQueue]:
 
 
 def _cohort_in(queue: Manifest) -> tuple[str, ...]:
-    """The cohort that a ClusterQueue names, by the newer field or the older one; nothing where it names none."""
+    """Return the cohort that a ClusterQueue names, in a tuple; empty if it names none.
+
+    It is the object's index value (`kube.catalog.Naming`), by which the queues of a cohort are found.
+    """
     spec = queue.get("spec")
     named = (spec.get("cohortName") or spec.get("cohort")) if isinstance(spec, Mapping) else None
     return (named,) if isinstance(named, str) else ()
 
 
 def queue_of(manifest: Manifest, spec: ClusterQueueSpec) -> ClusterQueue:
-    """The ClusterQueue in the words of quotas."""
+    """Return a ClusterQueue object as the type that all dialects share (`gangs.quota_model`)."""
     return ClusterQueue(
         name=ref_of(manifest).name,
         groups=_groups(spec.resource_groups),
@@ -257,12 +267,12 @@ def _text(quantity: str | float | None) -> str | None:
 
 
 def stopped(policy: str | None) -> bool:
-    """Whether a stop policy holds new gangs back."""
+    """Whether a queue with this `stopPolicy` admits no new gangs; None is no policy."""
     return policy in ("Hold", "HoldAndDrain")
 
 
 def valid(manifest: Manifest | None, type_: type[msgspec.Struct]) -> Any:
-    """Return the spec of an object; None if it is missing or invalid. The object's own review reports its faults."""
+    """Return the `spec` of an object as `type_`; None if it is missing or invalid. Faults are not reported here."""
     if manifest is None:
         return None
     findings = Findings()
@@ -271,7 +281,7 @@ def valid(manifest: Manifest | None, type_: type[msgspec.Struct]) -> Any:
 
 
 def read_spec(manifest: Manifest, type_: type[msgspec.Struct], findings: Findings) -> Any:
-    """Return the spec of a flavor or queue; None if it is malformed. Faults go to `findings`."""
+    """Return the `spec` of a flavor, queue or cohort as `type_`; None if it is malformed. Faults go to `findings`."""
     ref = ref_of(manifest)
     try:
         spec = decode(section(manifest, "spec"), type_, ref, "spec")
@@ -287,7 +297,7 @@ def read_spec(manifest: Manifest, type_: type[msgspec.Struct], findings: Finding
 
 
 def review(sources: Sources, findings: Findings) -> None:
-    """Check every flavor and queue. Faults, and advice on settings without effect, go to `findings`."""
+    """Check all flavors, queues and cohorts. Faults, and advice on settings without effect, go to `findings`."""
     for kind, type_, known in (
         (keys.FLAVOR, FlavorSpec, _FLAVOR_FIELDS),
         (keys.CLUSTER_QUEUE, ClusterQueueSpec, _QUEUE_FIELDS),
@@ -305,7 +315,7 @@ def review(sources: Sources, findings: Findings) -> None:
 
 
 def _advise_missing(ref: ObjectRef, spec: Any, sources: Sources, findings: Findings) -> None:
-    """Name what the object names and what does not exist yet."""
+    """Report, as advice, objects that a flavor, queue or cohort names and that do not exist."""
     named: list[tuple[str, str, str]] = []
     match spec:
         case FlavorSpec(topology_name=str(topology)):
@@ -348,7 +358,7 @@ def _check_cohort(manifest: Manifest, sources: Sources, findings: Findings) -> N
 
 
 def _says_never(policy: object) -> bool:
-    """Whether a preemption policy asks for nothing."""
+    """Whether a ClusterQueue's `preemption` has only the value Never, so that ignoring it changes nothing."""
     return isinstance(policy, dict) and all(each == "Never" for each in policy.values())
 
 
@@ -385,7 +395,7 @@ def _check_quotas(
 
 
 def _is_amount(resource: str, quantity: str | float) -> bool:
-    """Whether planning can read the quantity: it must not meet a queue that it cannot count."""
+    """Whether a quantity is valid. The planner expects that each quota of a valid queue is."""
     with suppress(ValueError):
         return amount(resource, quantity) >= 0
     return False

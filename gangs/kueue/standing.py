@@ -1,4 +1,4 @@
-"""Whether a queue takes gangs: the condition `Active` that Kueue shows on ClusterQueues and LocalQueues."""
+"""The condition `Active` of ClusterQueues and LocalQueues: whether a queue admits gangs, and why not."""
 
 from dataclasses import dataclass
 
@@ -12,19 +12,22 @@ READY = "Ready"
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Whether it takes gangs, and why not. Reasons are Kueue's words."""
+    """Whether a queue admits gangs, and why not. `reason` is one of the reasons that Kueue uses."""
 
     reason: str = READY
     message: str = ""
 
     @property
     def active(self) -> bool:
-        """Whether it takes gangs."""
+        """Whether the queue admits gangs."""
         return self.reason == READY
 
 
 def of_cluster_queue(manifest: Manifest, sources: Sources) -> Standing:
-    """Return the state of a ClusterQueue: invalid, stopped, without one of its flavors or topologies, or ready."""
+    """Return whether a ClusterQueue admits gangs. It does not if it is invalid or stopped, or lacks an object.
+
+    These objects are its flavors and their topologies.
+    """
     spec = queues.valid(manifest, queues.ClusterQueueSpec)
     if spec is None:
         return Standing("Invalid", "cannot admit gangs: its spec is wrong")
@@ -39,7 +42,7 @@ def of_cluster_queue(manifest: Manifest, sources: Sources) -> Standing:
 
 
 def of_local_queue(manifest: Manifest, sources: Sources) -> Standing:
-    """Return the state of a LocalQueue: invalid, stopped, or the state of its ClusterQueue."""
+    """Return whether a LocalQueue admits gangs. It does if it is valid and not stopped, and its ClusterQueue does."""
     spec = queues.valid(manifest, queues.LocalQueueSpec)
     if spec is None:
         return Standing("Invalid", "cannot take gangs: its spec is wrong")

@@ -1,7 +1,7 @@
-"""The statuses of Kueue's queues: waiting and running gangs, the use of each flavor, and whether a queue is active.
+"""The statuses of Kueue's queues: numbers of waiting and running gangs, the use of each flavor, and `Active`.
 
-A gang with nominated, released or bound members has its quota reserved, in Kueue's terms. A gang whose members are
-released is admitted. All numbers are counted from the cluster each time, so they are correct after a restart.
+In Kueue's terms, a gang with nominated, released or bound members has its quota reserved, and a gang with released or
+bound members is admitted. All numbers are counted from the cluster each time, so they are correct after a restart.
 """
 
 from collections import Counter, defaultdict
@@ -22,7 +22,11 @@ from kube.quantities import amount, written
 
 @dataclass(frozen=True, slots=True)
 class _InQueue:
-    """The gangs of one queue by state, the quota use of gangs with reserved quota, and that of admitted gangs."""
+    """The gangs of one queue by state, and their use of quota.
+
+    `pending`: gangs without reserved quota. `reserving`: gangs with reserved quota, the admitted ones included.
+    `reserved`, `used`: the quota use of the gangs in `reserving` and in `admitted`.
+    """
 
     pending: Sequence[Gang]
     reserving: Sequence[Gang]
@@ -32,7 +36,7 @@ class _InQueue:
 
     @property
     def counts(self) -> Status:
-        """The numbers of gangs that wait, have quota reserved (admitted gangs included), and are admitted."""
+        """The status fields with the numbers of gangs by state."""
         return {
             "pendingWorkloads": len(self.pending),
             "reservingWorkloads": len(self.reserving),
@@ -41,7 +45,10 @@ class _InQueue:
 
 
 def queue_statuses(view: StatusView, used: Mapping[GangKey, QuotaUse]) -> Iterator[ObjectStatus]:
-    """The status of every ClusterQueue and LocalQueue."""
+    """Yield the status of every LocalQueue and ClusterQueue.
+
+    :param used: for each gang in a queue, the quota that its bound and nominated members use.
+    """
     by_queue: defaultdict[tuple[str, str], list[Gang]] = defaultdict(list)
     for gang in view.gangs:
         if gang.queue and gang.queue_dialect == NAME:
@@ -63,7 +70,7 @@ def queue_statuses(view: StatusView, used: Mapping[GangKey, QuotaUse]) -> Iterat
 
 
 def _clusters_of(sources: Sources) -> Mapping[tuple[str, str], str]:
-    """The ClusterQueue that each LocalQueue leads to, by namespace and name."""
+    """Return, by namespace and name of each LocalQueue, the name of its ClusterQueue."""
     found = {}
     for manifest in sources.of_kind(keys.GROUP, keys.LOCAL_QUEUE):
         spec = queues.valid(manifest, queues.LocalQueueSpec)
@@ -93,7 +100,9 @@ def _status(
 ) -> Status:
     """Return the status of one queue.
 
-    `above`: its ClusterQueue, which may be the queue itself. `borrowed`: whether the status reports borrowed quota.
+    :param above: the ClusterQueue of the LocalQueue `manifest`; `manifest` itself if it is a ClusterQueue.
+    :param state: whether the queue admits gangs.
+    :param borrowed: whether the status reports borrowed quota.
     """
     active = {
         "type": "Active",
@@ -112,7 +121,7 @@ def _status(
 
 
 def _flavors(above: Manifest | None, usage: QuotaUse, *, borrowed: bool) -> Iterator[Status]:
-    """Every flavor of the ClusterQueue in its order, with what is used of each resource."""
+    """Yield the status entry of each flavor of a ClusterQueue, in its order: the used amount of each resource."""
     spec = queues.valid(above, queues.ClusterQueueSpec)
     if above is None or spec is None:
         return

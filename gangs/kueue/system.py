@@ -1,4 +1,4 @@
-"""Kueue as a system that may run here; names as its own manifests have them."""
+"""How Phalanx detects that Kueue runs in the cluster, by the names in Kueue's own manifests."""
 
 from gangs.kueue import NAME
 from gangs.system import System

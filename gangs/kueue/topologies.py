@@ -1,4 +1,4 @@
-"""Kueue's Topology: node labels, widest first. Its rules are those of Kueue's own definition of the kind."""
+"""Kueue's Topology objects, which list node labels, the widest level first. Kueue's CRD has the rules."""
 
 import msgspec
 
@@ -11,13 +11,13 @@ from kube.topology import HOSTNAME_LABEL, Level, Topology
 
 
 class LevelSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """One level."""
+    """One level of a Topology object of Kueue."""
 
     node_label: str
 
 
 class TopologySpec(msgspec.Struct, frozen=True, rename="camel"):
-    """`spec` of a Topology."""
+    """`spec` of a Topology object of Kueue."""
 
     levels: tuple[LevelSpec, ...]
 
@@ -25,7 +25,7 @@ class TopologySpec(msgspec.Struct, frozen=True, rename="camel"):
 def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
     """Return the topology that a manifest describes; None if it is invalid. Faults go to `findings`.
 
-    A level's name is its node label. The node is the last level, whether or not it is listed.
+    The name of a level is its node label. The node level is the last one, whether or not the object lists it.
     """
     ref, spec = ref_of(manifest), spec_of(manifest, TopologySpec, findings)
     if spec is None:
@@ -45,7 +45,7 @@ def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
 
 
 def lowest_level(manifest: Manifest) -> str | None:
-    """The label of the narrowest level that a valid Topology lists; where it lists nothing usable, None."""
+    """Return the label of the narrowest level that a Topology object lists; None if it is malformed or lists none."""
     try:
         spec = decode(manifest.get("spec"), TopologySpec, ref_of(manifest), "spec")
     except MalformedError:

@@ -1,6 +1,6 @@
-"""Gangs of Kueue's dialect: a Job that names a queue or a level, a group of plain pods, a single plain pod.
+"""Gangs of Kueue's dialect: a Job that names a queue or a level, a pod group, or a single pod.
 
-The module `owned` reads the gangs of other workloads.
+The module `owned` has the gangs of other workloads.
 """
 
 from collections import Counter
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gangs.assembling import GangWorkload, assemble, of_one_set
-from gangs.findings import Findings, to_be_put_right
+from gangs.findings import Findings, waits_for_corrections
 from gangs.held_nodes import stays_charged
 from gangs.kueue import NAME, keys, marks, wishes
 from gangs.kueue.queues import account_of
@@ -16,9 +16,9 @@ from gangs.kueue.topologies import lowest_level
 from gangs.kueue.wishes import Annotated, Wish
 from gangs.labelled_workloads import makers
 from gangs.manifests import integer, pod_ref, ref_of
-from gangs.membership import Promise, Seat, age, check_priorities, live, promised, seated
+from gangs.membership import GivenRank, Seat, age, check_priorities, given_rank, live, seated
 from gangs.model import Gang, GangKey, Manifest, Member, ObjectRef, PlacementRequest, PodSet, TogetherRule
-from gangs.pod_consensus import check_alike, speakers
+from gangs.pod_consensus import check_alike, decisive_pods
 from gangs.quota_model import Charged
 from gangs.sources import QueueNamed, Sources
 from gangs.topology.levels import NO_TOPOLOGY
@@ -34,15 +34,18 @@ TO_GROUP = (
     f"group its pods: write the label {keys.POD_GROUP}: <a name>, the annotation {keys.POD_GROUP_TOTAL}: <all its "
     f"pods, in quotes> and the same {keys.GROUP} keys on all its pod templates"
 )
-"""The remedy that makes the pods of several templates one gang, for every kind of workload."""
+"""The remedy by which pods of several pod templates become one gang, whatever the kind of their workload."""
 
 Used = Mapping[str, tuple[str, ...]]
-"""The flavors that plans in force use, by the gang as its mirror names it."""
+"""By gang, as `dialect/namespace/name`: the flavors that its plan in force uses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The inputs of a gang's reading besides its pods: sources, topologies, and flavors that plans in force use."""
+    """The information, besides its own objects and pods, from which a gang is read.
+
+    `topologies`: those of all dialects. `used`: by gang, the flavors that its plan in force uses.
+    """
 
     sources: Sources
     topologies: Sequence[Topology]
@@ -50,15 +53,15 @@ class Surroundings:
     _charged: dict[tuple[str, str], Charged] = field(default_factory=dict)
 
     def charged(self, namespace: str, queue: str) -> Charged:
-        """Return what a queue's name charges a gang to. It is looked up once for all gangs of the queue."""
+        """Return the account of a LocalQueue. It is looked up once for all gangs of the queue."""
         if (namespace, queue) not in self._charged:
             self._charged[namespace, queue] = account_of(namespace, queue, self.sources)
         return self._charged[namespace, queue]
 
 
 @dataclass(frozen=True, slots=True)
-class SetAsked:
-    """A pod set of a workload with several pod sets. All `count` pods of it must start together."""
+class RequestedSet:
+    """One pod set of a workload that has several. All its `count` pods must start together."""
 
     name: str
     count: int
@@ -69,7 +72,8 @@ class SetAsked:
 class Asked:
     """The request of a workload or a pod group, before its queue and its levels are looked up.
 
-    `sets`: the pod sets, if there are several, each with a placement request of its own. Then `wish` is empty.
+    `wish`: the levels and slices, if there is one pod set. `sets`: the pod sets with a `wish` each, if there are
+    several.
     """
 
     key: GangKey
@@ -81,33 +85,36 @@ class Asked:
     wish: Wish
     created: str
     waiting_for: tuple[str, ...] = ()
-    sets: tuple[SetAsked, ...] = ()
+    sets: tuple[RequestedSet, ...] = ()
     together: tuple[TogetherRule, ...] = ()
     only_set: str = SET
-    """The name of its pod set, where it has one."""
+    """The name of the pod set, if there is one."""
     part: str = ""
-    """The part of the workload that the gang is, if each part is a gang; "" otherwise."""
+    """The part of the workload that is this gang, if each part is a gang; "" otherwise."""
 
     @property
     def wishes(self) -> tuple[Wish, ...]:
-        """The places that its sets ask for."""
+        """The levels and slices that each pod set asks for."""
         return tuple(each.wish for each in self.sets) or (self.wish,)
 
     @property
     def common(self) -> str | None:
-        """The level of which all members share a domain, None where they need not."""
+        """The level of which all members must share one domain; None if there is none."""
         if self.wish.required:
             return self.wish.required.level
         return next((rule.level for rule in self.together if len(rule.pod_sets) == len(self.sets)), None)
 
     @property
     def unconstrained(self) -> bool:
-        """Whether any nodes will do."""
+        """Whether the user asks, by `podset-unconstrained-topology`, that all pod sets may run on any nodes."""
         return all(each.unconstrained for each in self.wishes)
 
 
 def gang_of(pod: Pod) -> GangKey | None:
-    """The gang that a pod names: its group, else the workload whose pods Kueue groups, else itself."""
+    """Return the gang of a pod: its pod group, else the workload whose pods are one gang in Kueue, else the pod alone.
+
+    Return None if the pod names no pod group, no queue and no level.
+    """
     meta = pod.metadata
     group = meta.labels.get(keys.POD_GROUP)
     if group:
@@ -115,24 +122,27 @@ def gang_of(pod: Pod) -> GangKey | None:
     if not meta.labels.get(keys.QUEUE_NAME) and not wishes.asks(meta.annotations):
         return None
     workload = marks.workload_of(pod)
-    name = makers.named(workload.name, makers.part_of(pod, NAME)) if workload is not None else shared_name(pod)
+    name = makers.gang_name(workload.name, makers.part_of(pod, NAME)) if workload is not None else shared_name(pod)
     return GangKey(NAME, meta.namespace, name or meta.name or meta.generate_name)
 
 
 def queue_of(meta_labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
-    """The LocalQueue that an object names; the annotation is the older way. "" for none."""
+    """Return the LocalQueue that an object names by the label, or by the older annotation; "" if it names none."""
     return meta_labels.get(keys.QUEUE_NAME) or annotations.get(keys.QUEUE_NAME) or ""
 
 
 def queue_named(meta: ObjectMeta) -> QueueNamed | None:
-    """The LocalQueue that a pod names, and where."""
+    """Return the LocalQueue that a pod names, and the path of the key; None if it names none."""
     queue = queue_of(meta.labels, meta.annotations)
     place = "labels" if meta.labels.get(keys.QUEUE_NAME) else "annotations"
     return QueueNamed(f"metadata.{place}[{keys.QUEUE_NAME}]", queue) if queue else None
 
 
 def read_job(manifest: Manifest, around: Surroundings, findings: Findings) -> Gang | None:
-    """Return the gang of a Job; None if it does not use Kueue or has faults. Raises `MalformedError`."""
+    """Return the gang that a Job is in Kueue's dialect. Raises `MalformedError`.
+
+    Return None if the Job names neither queue nor level, has ended, or has faults, which go to `findings`.
+    """
     job, ref = job_of(manifest), ref_of(manifest)
     queue = queue_of(job.metadata.labels, job.metadata.annotations)
     if not queue and gang_of(example_pod(manifest)) is None:
@@ -147,7 +157,7 @@ def read_job(manifest: Manifest, around: Surroundings, findings: Findings) -> Ga
         findings.advise(ref, f"metadata.labels[{keys.QUEUE_NAME}]", text)
         return None
     if job.pod_labels.get(keys.POD_GROUP) and not queue:
-        return None  # its pods are a group of plain pods
+        return None  # its pods are a pod group, which is read from the pods
     pods = live(around.sources.pods_of(job))
     if not pods and not job.expected:
         return None
@@ -168,15 +178,18 @@ def read_job(manifest: Manifest, around: Surroundings, findings: Findings) -> Ga
         created=job.metadata.creation_timestamp or "",
         waiting_for=to_be_resumed(manifest, ref),
     )
-    return gang_asked(asked, around, found, findings)
+    return gang_of_request(asked, around, found, findings)
 
 
 def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings: Findings) -> Gang | None:
-    """Return the gang of plain pods that name a group, or of a single pod without a group; None if they have faults."""
+    """Return the gang of the pods of a pod group, or of a single pod without a group.
+
+    Return None if no pod is live, or if there are faults, which go to `findings`.
+    """
     own_pods = sorted(live(pods), key=lambda pod: age(pod.metadata))
     if not own_pods:
         return None
-    speaking, found = speakers(own_pods), Findings()
+    speaking, found = decisive_pods(own_pods), Findings()
     ref, meta = pod_ref(speaking[0]), speaking[0].metadata
     grouped = keys.POD_GROUP in meta.labels
     total = _total(speaking, found) if grouped else 1
@@ -195,21 +208,22 @@ def read_pods(key: GangKey, pods: Sequence[Pod], around: Surroundings, findings:
     if grouped and len(own_pods) > total:
         problem = f"is {total}, but {len(own_pods)} pods are in the group"
         found.fault(ref, f"metadata.annotations[{keys.POD_GROUP_TOTAL}]", problem, "write how many there are")
-    return gang_asked(asked, around, found, findings)
+    return gang_of_request(asked, around, found, findings)
 
 
-def gang_asked(asked: Asked, around: Surroundings, found: Findings, findings: Findings) -> Gang | None:
-    """Return the gang of a parsed request, with its queue and its levels; None if the request has faults.
+def gang_of_request(asked: Asked, around: Surroundings, found: Findings, findings: Findings) -> Gang | None:
+    """Return the gang of a request, with its queue and its levels looked up; None if there are faults.
 
-    If a member that has a node is charged to a quota, the gang is returned in spite of faults. The faults and the
-    advice in `found` are added to `findings`.
+    A gang that uses quota is returned in spite of faults (`held_nodes.stays_charged`).
+
+    :param found: the faults and advice that were found on this gang so far. They are added to `findings`.
     """
     charged, wish = around.charged(asked.key.namespace, asked.queue) if asked.queue else None, asked.wish
     account, waiting = (charged.account, charged.waiting_for) if charged else (None, ())
     lowest: str | None = None
     topology, needs_plan = None, any(not member.pod.bound for member in asked.members) or not asked.members
     if account is not None:
-        if needs_plan:  # a running gang keeps its place in the accounts whatever becomes of its topology
+        if needs_plan:  # a running gang keeps its quota even if its topology changes
             wishes.place_in_queue(asked.wishes, account, around.topologies, asked.ref, found)
         used = around.used.get(f"{NAME}/{asked.key}", ())
         account = replace(account, used=used, nearby=not asked.unconstrained)
@@ -242,7 +256,7 @@ def gang_asked(asked: Asked, around: Surroundings, found: Findings, findings: Fi
         queue_dialect=NAME if asked.queue else "",
         account=account,
     )
-    return assemble(asked.key, workload, request, waiting + asked.waiting_for + to_be_put_right(found.faults))
+    return assemble(asked.key, workload, request, waiting + asked.waiting_for + waits_for_corrections(found.faults))
 
 
 def _pod_sets(asked: Asked) -> tuple[PodSet, ...]:
@@ -264,26 +278,32 @@ def _pod_sets(asked: Asked) -> tuple[PodSet, ...]:
 
 
 def _lowest(topology: str, around: Surroundings) -> str | None:
-    """Return the preferred level of a gang that names none: as in Kueue, the narrowest listed level of the topology."""
+    """Return the level that a gang prefers if it names none: as in Kueue, the narrowest that the topology lists.
+
+    :param topology: the name of the topology.
+    """
     manifest = around.sources.get(keys.GROUP, keys.TOPOLOGY, "", topology)
     return None if manifest is None else lowest_level(manifest)
 
 
 def seated_in_order(pods: Sequence[Pod], ref: ObjectRef, findings: Findings) -> tuple[Member, ...]:
-    """The members of a gang of one pod set."""
+    """Return the members of a gang with one pod set, by rank. Different priorities are reported."""
     check_priorities(pods, ref, findings)
     return seated([Seat(pod, SET, _promise(pod, findings)) for pod in pods], (SET,), findings)
 
 
-def _promise(pod: Pod, findings: Findings) -> Promise | None:
-    """The rank in a group of plain pods, by the label that the group chose for it."""
+def _promise(pod: Pod, findings: Findings) -> GivenRank | None:
+    """Return the rank of a pod in its pod group; None if it has none.
+
+    The annotation `pod-group-pod-index-label` may name the label with the rank.
+    """
     meta = pod.metadata
     label = meta.annotations.get(keys.POD_INDEX_LABEL, keys.POD_INDEX)
-    return promised(pod, (("metadata.labels", meta.labels, label),), findings)
+    return given_rank(pod, (("metadata.labels", meta.labels, label),), findings)
 
 
 def _total(pods: Sequence[Pod], findings: Findings) -> int:
-    """Return the number of pods in a group. Every pod must state the same number."""
+    """Return the number of pods in a pod group, by its pods' annotations. Missing or different numbers are a fault."""
     at = f"metadata.annotations[{keys.POD_GROUP_TOTAL}]"
     totals = [pod.metadata.annotations.get(keys.POD_GROUP_TOTAL) for pod in pods]
     for pod, text in zip(pods, totals, strict=True):
@@ -324,7 +344,10 @@ def _check_job(job: Job, ref: ObjectRef, findings: Findings) -> None:
 
 
 def check_named(ref: ObjectRef, named: Mapping[str, str], findings: Findings) -> None:
-    """Report settings of a workload in a queue that are not honoured. `named`: its labels and annotations."""
+    """Report labels and annotations of a workload in a queue that are refused or have no effect.
+
+    :param named: the labels and annotations.
+    """
     for key in keys.REFUSED:
         if key in named:
             findings.fault(ref, f"metadata[{key}]", "is not read: there are no Workload objects here", "leave it out")
@@ -332,7 +355,7 @@ def check_named(ref: ObjectRef, named: Mapping[str, str], findings: Findings) ->
 
 
 def _check_reach(job: Job, ref: ObjectRef, findings: Findings) -> None:
-    """Report placement annotations on the Job that have an effect only on its pods."""
+    """Report annotations about levels and slices on a Job that must be on its pod template to have an effect."""
     for key in keys.WISHES:
         if key in job.metadata.annotations and key not in job.pod_annotations:
             remedy = f"write it at spec.template.metadata.annotations[{key}]"
@@ -350,7 +373,11 @@ _IGNORED = {
 
 
 def advise_ignored(ref: ObjectRef, at: str, named: Mapping[str, str], findings: Findings) -> None:
-    """Warn of keys that have no effect in Phalanx, and of unknown keys. `at`: the path of the labels or annotations."""
+    """Report, as advice, keys of Kueue that have no effect in Phalanx or are unknown.
+
+    :param at: the path in the object `ref` of the part that has the keys.
+    :param named: the labels and annotations.
+    """
     for key, text in _IGNORED.items():
         if key in named:
             findings.advise(ref, f"{at}[{key}]", text)

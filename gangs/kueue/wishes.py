@@ -1,4 +1,4 @@
-"""The annotations of a pod template that ask for a place: which levels, and slices of which size.
+"""The annotations of pods by which users of Kueue request levels of a topology, and slices.
 
 The rules are those that Kueue documents for topology-aware scheduling, with two differences. Phalanx refuses requests
 for which Kueue defines no result: a level that no topology has, slices that do not cover all pods. Phalanx accepts
@@ -23,10 +23,10 @@ _DIVIDE = "choose a size that does"
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """The annotations of one object, and their path in it.
+    """The annotations of a pod template or a pod, and their path in the object `ref`.
 
-    `count`: the number of pods in the set to which they apply. `several`: whether the pods may be of several kinds,
-    such as a leader and workers. This is so for a group of plain pods.
+    `count`: the number of pods to which they apply. `several`: whether the gang may have several pod sets, such as a
+    leader and workers. It is true for a pod group.
     """
 
     ref: ObjectRef
@@ -36,17 +36,20 @@ class Annotated:
     several: bool = False
 
     def field(self, key: str) -> str:
-        """The field path of an annotation."""
+        """Return the path of an annotation, for messages."""
         return f"{self.prefix}[{key}]"
 
     def level(self, key: str) -> LevelWish | None:
-        """The level that an annotation names."""
+        """Return the level that an annotation names, with the annotation's path; None if the annotation is absent."""
         return LevelWish(self.field(key), self.annotations[key]) if key in self.annotations else None
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Where the pods of a set would like to be."""
+    """The levels and slices that the annotations of one pod set request.
+
+    `unconstrained`: whether any nodes will do. `slice_levels`: the levels of `slices`, with the fields that name them.
+    """
 
     required: LevelWish | None = None
     preferred: LevelWish | None = None
@@ -56,17 +59,17 @@ class Wish:
 
     @property
     def levels(self) -> tuple[LevelWish, ...]:
-        """Every level that is named."""
+        """All levels that the annotations name, with their fields."""
         return tuple(each for each in (self.required, self.preferred, *self.slice_levels) if each is not None)
 
 
 def asks(annotations: Mapping[str, str]) -> bool:
-    """Whether any annotation asks for a place."""
+    """Whether one of the annotations requests a level or slices, or says that any nodes will do."""
     return any(key in annotations for key in keys.WISHES)
 
 
 def read_wish(of: Annotated, findings: Findings) -> Wish:
-    """Return the placement request of the annotations. Faults go to `findings`."""
+    """Return the levels and slices that the annotations request. Faults go to `findings`."""
     unconstrained = _unconstrained(of, findings)
     if keys.SET_GROUP in of.annotations:
         _check_set_group(of, findings)
@@ -77,7 +80,7 @@ def read_wish(of: Annotated, findings: Findings) -> Wish:
 
 
 def _check_set_group(of: Annotated, findings: Findings) -> None:
-    """Grouped sets share a flavor and a domain. All pods of a group of plain pods do: they are placed as one."""
+    """Report faults of the annotation `podset-group-name`, by which pod sets must share one domain."""
     at = of.field(keys.SET_GROUP)
     if not of.several:
         problem = "needs two pod sets, and there is one"
@@ -125,7 +128,10 @@ def _slices(of: Annotated, findings: Findings) -> tuple[tuple[SliceRule, ...], t
 
 
 def _layers(of: Annotated, findings: Findings) -> tuple[tuple[SliceRule, ...], tuple[LevelWish, ...]]:
-    """Nested slices: a JSON list of topology and size, widest first."""
+    """Return the nested slices of the annotation with slice constraints, and their levels with their fields.
+
+    Its value is a JSON list of entries with `topology` (a level) and `size`, the widest first. Faults go to `findings`.
+    """
     at = of.field(keys.SLICE_CONSTRAINTS)
     for key in (keys.SLICE_LEVEL, keys.SLICE_SIZE):
         if key in of.annotations:
@@ -156,8 +162,9 @@ def _layer(entry: Any, at: str, of: Annotated, findings: Findings) -> tuple[Leve
 
 
 def check_in(wish: Wish, topology: Topology, ref: ObjectRef, findings: Findings) -> None:
-    """Report contradictions between the request and a topology: missing levels, and narrower levels in place of wider
-    ones.
+    """Report levels of a request that a topology lacks, and levels that are wider than they may be.
+
+    The preferred level must not be wider than the required one, and the level of slices not wider than these.
     """
     check_levels(ref, wish.levels, topology, findings)
     check_span(ref, Span(wish.required, wish.preferred), topology, findings)
@@ -169,7 +176,7 @@ def check_in(wish: Wish, topology: Topology, ref: ObjectRef, findings: Findings)
 
 @dataclass(frozen=True, slots=True)
 class RequestedTopology:
-    """The topology to which a request applies, None if there is none, and what the gang waits for."""
+    """The name of the topology in which a gang is placed, None if there is none, and what the gang waits for."""
 
     topology: str | None = None
     waiting_for: tuple[str, ...] = ()
@@ -178,10 +185,12 @@ class RequestedTopology:
 def place_in_queue(
     asked: Sequence[Wish], account: Account, topologies: Sequence[Topology], ref: ObjectRef, findings: Findings
 ) -> None:
-    """Check the requests of a gang's sets against the topologies of a queue's flavors. One topology with all levels
-    suffices.
+    """Report a gang in a queue that requests levels that no topology of the queue's flavors has.
 
-    While a flavor does not exist yet, nothing is checked, because its topology may have the levels.
+    One topology with all levels is enough. If a flavor or its topology does not exist yet, nothing is reported, because
+    it may have the levels.
+
+    :param asked: the request of each pod set.
     """
     flavors = {each.flavor for group in account.queue.groups for each in group.flavors}
     named = {each.topology for each in account.flavors if each.topology}
@@ -200,10 +209,12 @@ def place_in_queue(
 def place_alone(
     asked: Sequence[Wish], topologies: Sequence[Topology], ref: ObjectRef, findings: Findings
 ) -> RequestedTopology:
-    """Return the topology of a gang without a queue: the topology that has the levels of all its sets, or the only
-    one.
+    """Return the topology of a gang without a queue: the only one that has all levels that the gang requests.
 
-    With several topologies and no named level, the topology is ambiguous, and none applies.
+    If several have them, the gang gets no topology. That is a fault if the gang requests a level. If no topology
+    exists, the gang waits for one with its levels.
+
+    :param asked: the request of each pod set.
     """
     known, levels = [each for each in topologies if each.kind == keys.TOPOLOGY_KIND], levels_of(asked)
     if not known:
@@ -226,7 +237,7 @@ def place_alone(
 
 
 def levels_of(asked: Sequence[Wish]) -> tuple[LevelWish, ...]:
-    """Every level that the sets of a gang name."""
+    """Return all levels that the requests of a gang's pod sets name, with their fields."""
     return tuple(level for wish in asked for level in wish.levels)
 
 
@@ -236,7 +247,7 @@ def _check_all(asked: Sequence[Wish], topology: Topology, ref: ObjectRef, findin
 
 
 def _check_in_one(asked: Sequence[Wish], known: Sequence[Topology], ref: ObjectRef, findings: Findings) -> None:
-    """Report faults if the requests have faults in every topology: the faults in the topology with the fewest."""
+    """If the requests have faults in each of these topologies, report the faults in the topology with the fewest."""
     tried = []
     for topology in known:
         found = Findings()

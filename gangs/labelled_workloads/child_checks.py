@@ -1,4 +1,4 @@
-"""Reports on workloads whose child workload is the gang, for all dialects.
+"""The review of a workload whose child workload will be the gang, such as a TrainJob with its JobSet.
 
 Faults that the child would have are reported on the parent, before the operator creates the child.
 """
@@ -12,7 +12,7 @@ from gangs.model import Manifest
 from gangs.sources import Sources
 from gangs.workloads import child_workloads
 from gangs.workloads.kind_table import child_kind_of
-from gangs.workloads.suspension import unmade_by
+from gangs.workloads.suspension import child_prevented_by
 from gangs.workloads.template_marks import with_labels
 
 _ELSEWHERE = (
@@ -27,12 +27,12 @@ _SUSPENDED = "suspends the {kind}: nothing is made of it before that is lifted, 
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The functions by which a dialect reads a child workload. Both raise `MalformedError`."""
+    """The functions of a dialect that review a child workload. Both raise `MalformedError`."""
 
     template_labels: Callable[[Manifest, Sources], Mapping[str, str]]
-    """Returns the labels that the child's pod templates get at admission."""
+    """Returns the labels that admission adds to the child's pod templates."""
     read: Callable[[Manifest, Sources, Findings], object]
-    """Reads the child as it is after admission, and reports its faults. The sources hold no pods."""
+    """Reads the child as it is after admission, and reports its faults. It gets sources without pods."""
 
 
 def check(
@@ -44,17 +44,19 @@ def check(
     *,
     labels: Collection[str] = (),
 ) -> None:
-    """Report faults of the annotations that a workload propagates, and annotations that it does not propagate.
+    """Report the faults that a workload's child would have because of the parent's annotations and labels.
 
-    Raises `MalformedError`.
+    Advice says if the annotations came too late to be copied to the child, or if the child cannot be derived from the
+    workload alone. Raises `MalformedError`.
 
-    :param keys: annotation keys that are propagated.
+    :param keys: keys of the annotations that are copied to the child.
+    :param labels: keys of the labels that are copied to the child.
     """
     ref = ref_of(manifest)
     if child_workloads.lacks_propagated_fields(manifest, keys, labels) and ref.uid:
         remedy, at = _AGAIN.get(ref.kind, "delete it and create it again"), "annotations" if keys else "labels"
         findings.advise(ref, f"metadata.{at}", _LATE.format(kind=ref.kind, remedy=remedy))
-    if not labels and (field := unmade_by(manifest)):
+    if not labels and (field := child_prevented_by(manifest)):
         findings.advise(ref, field, _SUSPENDED.format(kind=ref.kind))
     child = child_workloads.child_of(manifest, keys, sources.find, labels)
     if child is None:
@@ -74,6 +76,6 @@ def check(
 
 
 def kind_of_child(manifest: Manifest) -> str:
-    """Return the kind of the child workload that is the gang in the workload's place; "" if there is none."""
+    """Return the kind of the child workload that is the gang instead of this workload; "" if there is none."""
     child = child_kind_of(manifest)
     return child.kind if child is not None else ""

@@ -1,8 +1,8 @@
-"""The annotation that releases a gang although no plan is made for its devices: phalanx.dev/ignore-resource-claims.
+"""The annotation `phalanx.dev/ignore-resource-claims`, by which a gang is released although its pods need devices.
 
-The annotation counts on the object that asks for the gang, on its other group objects, and on each workload above its
-pods. It counts on the pods if all that have resource claims carry it. The dialect does not matter. Without it, a gang
-whose pods need devices stays gated (`planning.scheduler_rules.resource_claims`).
+Phalanx does not plan devices, so without the annotation a gang whose pods have ResourceClaims stays gated
+(`planning.scheduler_rules.resource_claims`). The annotation counts on the object that asks for the gang, on its group
+objects, and on each workload that owns its pods. It also counts on the pods if all pods with claims have it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,12 +19,13 @@ from kube.requests import needs_devices
 FIELD = f"metadata.annotations[{IGNORE_CLAIMS}]"
 
 _GENERATIONS = 4
-"""Workloads above a pod that are looked up: a Job of a JobSet of a TrainJob has two above itself."""
+"""How many owners above a pod are looked up. A pod of a TrainJob has three: Job, JobSet and TrainJob."""
 
 
 def with_ignored_claims(reading: Reading, sources: Sources) -> Reading:
-    """Return the reading with `Gang.ignores_claims` set. A gang with an invalid value of the annotation is only a
-    fault.
+    """Return the reading with `Gang.ignores_claims` set.
+
+    A gang with an invalid value of the annotation is left out, and a fault is reported.
     """
     if not any(needs_devices(member.pod.spec) for gang in reading.gangs for member in gang.members):
         return reading
@@ -43,9 +44,10 @@ def with_ignored_claims(reading: Reading, sources: Sources) -> Reading:
 
 
 def _on_every_pod(gang: Gang) -> bool:
-    """Whether each waiting pod with resource claims carries the annotation itself.
+    """Whether each unbound pod of the gang that has resource claims has the annotation with the value "true".
 
-    If there are no such pods, the pods that request extended resources must carry it.
+    If no unbound pod has claims, each one that requests an extended resource must have the annotation. If there is none
+    either, the result is False.
     """
     pods = [member.pod for member in gang.members if not member.pod.bound and needs_devices(member.pod.spec)]
     pods = [pod for pod in pods if pod.spec.resource_claims] or pods
@@ -53,7 +55,7 @@ def _on_every_pod(gang: Gang) -> bool:
 
 
 def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
-    """Report an invalid value of the annotation on a workload or a group object."""
+    """Report an invalid `phalanx.dev/ignore-resource-claims` annotation of a workload or a group object."""
     value = annotations.get(IGNORE_CLAIMS, "false")
     if value not in ("true", "false"):
         findings.take([_fault(ref, value)])
@@ -65,7 +67,7 @@ def _fault(ref: ObjectRef, value: str) -> Fault:
 
 
 def _annotated(gang: Gang, sources: Sources) -> Iterator[tuple[ObjectRef, str]]:
-    """Objects of the gang with the annotation, and its value there."""
+    """Yield the objects and pods of a gang that have the annotation, each with its value."""
     for pod in (member.pod for member in gang.members if IGNORE_CLAIMS in member.pod.metadata.annotations):
         yield pod_ref(pod), pod.metadata.annotations[IGNORE_CLAIMS]
     for manifest in _objects(gang, sources):
@@ -75,7 +77,7 @@ def _annotated(gang: Gang, sources: Sources) -> Iterator[tuple[ObjectRef, str]]:
 
 
 def _objects(gang: Gang, sources: Sources) -> Iterator[Manifest]:
-    """The known objects that ask for the gang, and the known workloads above its pods."""
+    """Yield the existing objects that ask for the gang, and the existing owners of its pods, up to `_GENERATIONS`."""
     owners = {controller_of(member.pod) for member in gang.members} - {None}
     refs = {ref for ref in (gang.source, *gang.groups) if ref.kind != "Pod"}
     refs |= {
@@ -94,7 +96,7 @@ def _get(ref: ObjectRef, sources: Sources) -> Manifest | None:
 
 
 def _controller(manifest: Manifest) -> ObjectRef | None:
-    """The controller that an object names, which is in its own namespace."""
+    """Return the owner that controls an object; None if there is none. It is in the object's own namespace."""
     owners = (manifest.get("metadata") or {}).get("ownerReferences")
     for each in owners if isinstance(owners, list) else ():
         if isinstance(each, Mapping) and each.get("controller") is True:

@@ -1,4 +1,7 @@
-"""The workload of a marked pod: the workload whose gang the pod belongs to, and the part of it."""
+"""The look-up of a pod's workload by the pod's label `phalanx.dev/workload` (the mark).
+
+If each part of a workload is a gang, such as each group of a LeaderWorkerSet, the part is found, too.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -8,7 +11,7 @@ from gangs.model import GangKey, Manifest, ObjectRef
 from gangs.sources import Sources
 from gangs.workloads import pod_templates
 from gangs.workloads.jobs import controller_of, job_of
-from gangs.workloads.kind_table import BY_ANNOTATION, KindRow, has_rules, marked_in_full
+from gangs.workloads.kind_table import BY_ANNOTATION, KindRow, group_and_kind_in, has_rules
 from gangs.workloads.pod_templates import TEMPLATE_HASH
 from kube import keys
 from kube.catalog import ObjectKey
@@ -16,12 +19,20 @@ from kube.objects import OwnerReference, Pod
 
 
 def mark(kind: str, system: str = "") -> str:
-    """Return the mark of a kind's pods in the dialect of a system; "" means Phalanx's own dialect."""
+    """Return the value of the label `phalanx.dev/workload` for pods of a kind: `JobSet`, or `kueue.JobSet`.
+
+    :param system: the dialect; "" for Phalanx's own.
+    """
     return f"{system}.{kind}" if system else kind
 
 
 def owner_of(pod: Pod, system: str = "") -> ObjectRef | None:
-    """Return the workload whose gang the pod belongs to by its mark. Most pods of a cluster have none."""
+    """Return the workload that is the pod's gang, by the label `phalanx.dev/workload` and the pod's controller.
+
+    Return None for a pod without the label, or with the label of another dialect.
+
+    :param system: the dialect; "" for Phalanx's own.
+    """
     written, owner = pod.metadata.labels.get(keys.WORKLOAD), controller_of(pod)
     if written is None or owner is None:
         return None
@@ -29,7 +40,7 @@ def owner_of(pod: Pod, system: str = "") -> ObjectRef | None:
     kind = written.removeprefix(mark("", system))
     if written != mark(kind, system):
         return None
-    if (at := marked_in_full(kind)) is not None:
+    if (at := group_and_kind_in(kind)) is not None:
         return _described(pod, owner, at)
     group, row = BY_ANNOTATION.get(kind, ("", None))
     if row is None:
@@ -44,7 +55,10 @@ def owner_of(pod: Pod, system: str = "") -> ObjectRef | None:
 
 
 def by_workload(pods: Sequence[Pod], system: str = "") -> dict[ObjectKey, list[Pod]]:
-    """Return the marked pods of a system by the key of their workload. Pods without a mark are left out."""
+    """Return the pods of labelled workloads by the key of their workload. Pods without a label are left out.
+
+    :param system: the dialect whose labels count; "" for Phalanx's own.
+    """
     found: defaultdict[ObjectKey, list[Pod]] = defaultdict(list)
     for pod in pods:
         if (ref := owner_of(pod, system)) is not None:
@@ -53,7 +67,13 @@ def by_workload(pods: Sequence[Pod], system: str = "") -> dict[ObjectKey, list[P
 
 
 def _described(pod: Pod, owner: OwnerReference, at: tuple[str, str]) -> ObjectRef | None:
-    """Return the workload of a pod whose mark has group and kind. `at`: group and kind."""
+    """Return the workload of a pod whose label has both API group and kind (a user-defined kind, for example).
+
+    Return None if the pod does not name its workload.
+
+    :param owner: the pod's controller.
+    :param at: API group and kind in the label.
+    """
     (group, kind), namespace = at, pod.metadata.namespace
     if (group_of(owner.api_version), owner.kind) == at:
         return ObjectRef(owner.api_version, kind, namespace, owner.name, owner.uid)
@@ -62,7 +82,10 @@ def _described(pod: Pod, owner: OwnerReference, at: tuple[str, str]) -> ObjectRe
 
 
 def _named(pod: Pod, owner: str, row: KindRow) -> str:
-    """The workload that had another object make the pod."""
+    """Return the name of the workload of a pod that another object controls, such as a Job of a JobSet; "" if unknown.
+
+    :param owner: the name of the pod's controller.
+    """
     labels = pod.metadata.labels
     if row.named_by:
         return labels.get(row.named_by, "")
@@ -71,13 +94,14 @@ def _named(pod: Pod, owner: str, row: KindRow) -> str:
 
 
 def part_of(pod: Pod, system: str = "") -> str:
-    """Return the part of its workload that the pod belongs to, if each part is a gang; "" if the whole workload is one.
+    """Return the part of its workload to which a pod belongs, such as the number of its group in a LeaderWorkerSet.
 
-    A leader without the label of its part is identified by its pod index.
+    Return "" if the whole workload is one gang. The leader of a group may lack the label with the group's number; its
+    pod index in the leaders' StatefulSet is the same number.
     """
     labels = pod.metadata.labels
     kind = labels.get(keys.WORKLOAD, "").removeprefix(mark("", system))
-    if marked_in_full(kind) is not None:
+    if group_and_kind_in(kind) is not None:
         return labels.get(pod.metadata.annotations.get(keys.PART_BY, ""), "")
     _, row = BY_ANNOTATION.get(kind, ("", None))
     if row is None or not row.part_by:
@@ -85,13 +109,17 @@ def part_of(pod: Pod, system: str = "") -> str:
     return labels.get(row.part_by) or labels.get(pod_templates.POD_INDEX, "")
 
 
-def named(workload: str, part: str) -> str:
-    """The name of the gang of a workload, or of a part of it."""
+def gang_name(workload: str, part: str) -> str:
+    """Return the name of a workload's gang: the workload's name, with the part appended if each part is a gang."""
     return f"{workload}-{part}" if part else workload
 
 
 def of_kind(group: str, kind: str, row: KindRow, sources: Sources, about: GangKey | None) -> Iterator[Manifest]:
-    """Yield the workloads of a kind, which need not be in the table of kinds; with `about`, only those of its gang."""
+    """Yield the workloads of a kind.
+
+    :param row: the description of the kind, which may be a user-defined one.
+    :param about: if given, only workloads are yielded whose gang, or a part of which, may have this key.
+    """
     yield from sources.of_kind(group, kind, about)
     if about is not None and row.part_by:
         workload_name, _, part = about.name.rpartition("-")
@@ -100,9 +128,10 @@ def of_kind(group: str, kind: str, row: KindRow, sources: Sources, about: GangKe
 
 
 def pods_of(manifest: Manifest, marked: Sequence[Pod], sources: Sources) -> list[Pod]:
-    """Return the pods of a workload. Pods of a kind with rules in code are found by their owner, not by a mark.
+    """Return the existing pods of a workload. A Job's pods are found by their owner reference, not by their label.
 
-    :param marked: pods whose mark names a workload of this kind and name.
+    :param marked: pods whose label and metadata name a workload of this kind and name. An earlier workload of the same
+        name may have created them; these are left out.
     """
     if has_rules(manifest):
         return sources.pods_of(job_of(manifest))
@@ -111,7 +140,10 @@ def pods_of(manifest: Manifest, marked: Sequence[Pod], sources: Sources) -> list
 
 
 def made_by(pod: Pod, ref: ObjectRef, sources: Sources) -> bool:
-    """Whether a workload, or a Job of it, created the pod, and not an earlier workload of the same name."""
+    """Whether a pod belongs to the workload `ref`, and not to an earlier workload of the same name.
+
+    The uids decide. If they are unknown, or the pod has no controller, the result is True.
+    """
     owner = controller_of(pod)
     if owner is None:
         return True

@@ -1,4 +1,4 @@
-"""The members of a marked workload's gang: one pod set for each role, with the count of its template."""
+"""The members of a gang that is a labelled workload: one pod set for each pod template, with the template's count."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -24,10 +24,10 @@ from kube.placeholders import role_of_seat
 
 @dataclass(frozen=True, slots=True)
 class LabelledWorkload:
-    """A marked workload, or the part of it that is one gang.
+    """A workload whose pod templates have the label `phalanx.dev/workload`, or the part of it that is one gang.
 
-    `gated`: its templates with the mark. `made`: its existing pods, ended ones included. The constructor raises
-    `MalformedError`.
+    `part`: "" for the whole workload. `gated`: the templates with the label, whose pods are gated. `made`: the existing
+    pods of these templates, finished ones included. The constructor raises `MalformedError`.
     """
 
     manifest: Manifest
@@ -35,31 +35,31 @@ class LabelledWorkload:
     gated: Sequence[Template]
     made: Sequence[Pod] = ()
     remaining: int | None = field(init=False)
-    """The number of pods that should run now, by the rules of the kind; None: the templates state the numbers."""
+    """The number of pods that should run now, for a Job; None for other kinds, whose templates state the numbers."""
 
     def __post_init__(self) -> None:
-        """Count the remaining pods once, because each reading asks several times."""
+        """Compute `remaining` once, because it is needed several times for each gang."""
         row = row_of(self.manifest)
         rules = None if row is None else row.rules
         object.__setattr__(self, "remaining", None if rules is None else rules.expected(self.manifest))
 
     @property
     def live(self) -> list[Pod]:
-        """Its pods that count."""
+        """The pods that are members: neither terminating nor finished."""
         return live(self.made)
 
     @property
     def over(self) -> bool:
-        """Whether the workload has no pods, and creates none."""
+        """Whether the workload has no live pods and creates none any more, so that there is no gang."""
         if self.live or self.remaining:
             return False
         return self.remaining == 0 or not any(each.count for each in self.gated) or pod_templates.ended(self.manifest)
 
     def examples(self) -> list[Pod]:
-        """Return one pod for each template with the mark. Raises `MalformedError`, also for an unreadable quantity.
+        """Return, for each template in `gated`, a pod as the workload would create it.
 
-        Expected pods therefore never have requests that `kube.requests.pod_requests` cannot count. The API server
-        checks the quantities of a kind with rules in code.
+        Raises `MalformedError`, also if a resource quantity is unreadable. For a Job, the API server has checked the
+        quantities.
         """
         declared, gated = pod_templates.of_a_part(self.manifest), {each.way for each in self.gated}
         made = list(zip(example_pods(self.manifest), declared, strict=True))
@@ -68,11 +68,11 @@ class LabelledWorkload:
         return [pod for pod, template in made if template.way in gated]
 
     def seats(self, seat: Callable[[Pod, str], Seat] = Seat) -> list[Seat]:
-        """Return the seats of the existing pods, and of the pods that the workload creates only when these run.
+        """Return a `Seat` for each live pod, and for each expected pod that the workload creates only after these run.
 
-        Raises `MalformedError` for a workload with too many expected pods.
+        Raises `MalformedError` if there are too many expected pods.
 
-        :param seat: of a pod in a pod set.
+        :param seat: a function from a pod and its pod set to the seat. A dialect's own function adds the rank.
         """
         running = self.live
         start_order.check_order(self.manifest, self.part, len(running))
@@ -82,14 +82,15 @@ class LabelledWorkload:
         return [*there, *(seat(pod, role_of_seat(pod.metadata.uid)) for pod in coming)]
 
     def key(self, dialect: str) -> GangKey:
-        """Return the key of the gang of the workload or of this part of it."""
+        """Return the key of the gang that the workload, or this part of it, is in a dialect."""
         ref = ref_of(self.manifest)
-        return GangKey(dialect, ref.namespace, makers.named(ref.name, self.part))
+        return GangKey(dialect, ref.namespace, makers.gang_name(ref.name, self.part))
 
     def workload(self, members: tuple[Member, ...], minimum: int) -> GangWorkload:
-        """Return the description of the gang.
+        """Return the members, pod sets and minimum of the gang.
 
-        :param minimum: the pods that start together. Near the workload's end, fewer pods are left to run.
+        :param minimum: the number of pods that must start together. If fewer pods remain near the end of a Job, the
+            minimum of the gang is lower.
         """
         ref = ref_of(self.manifest)
         least = minimum if self.remaining is None else max(1, min(minimum, self.remaining))
@@ -106,24 +107,27 @@ class LabelledWorkload:
     def assembled(
         self, key: GangKey, workload: GangWorkload, request: PlacementRequest, waiting_for: tuple[str, ...]
     ) -> Gang:
-        """Return the gang. It also waits until a suspended workload is resumed. Raises `MalformedError`."""
+        """Return the gang. It waits as long as the workload is suspended. Raises `MalformedError`."""
         resumed = to_be_resumed(self.manifest, workload.source)
         return self.settled(assemble(key, workload, request, waiting_for + resumed))
 
     def settled(self, gang: Gang) -> Gang:
-        """Return the gang with the state of the pods that the workload creates later. Raises `MalformedError`."""
+        """Return the gang with `Gang.later` set, if the workload creates some pods only after others run.
+
+        If the workload opts out of reserved capacity for them, the gang waits for these pods. Raises `MalformedError`.
+        """
         gang = replace(gang, later=held_room.later_of(self.manifest))
         return gang if held_room.wanted(self.manifest) else held_room.without_room(gang, held_room.BY_ANNOTATION)
 
     def _role(self, pod: Pod) -> str:
-        """Return the pod set of a pod. Leaders that are created from the worker template are workers."""
+        """Return the name of a pod's pod set. Leaders that are created from the worker template are workers."""
         if self.remaining is not None:
-            return MAIN  # the Job of a JobSet gives its pods the label of a role, too
+            return MAIN  # pods of a Job in a JobSet have the label of a role, too, which must not count
         role = pod_templates.role_of(pod)
         return pod_templates.WORKER if role == pod_templates.LEADER and role not in self.roles else role
 
     def check_sets(self, findings: Findings) -> None:
-        """Report pods that name a pod set that the workload does not have (any more)."""
+        """Report live pods whose pod set the workload does not have, or not any more."""
         roles, ref, row = set(self.roles), ref_of(self.manifest), row_of(self.manifest)
         strange = {self._role(pod): pod for pod in reversed(self.live) if self._role(pod) not in roles}
         for role, pod in sorted(strange.items()) if row is not None and row.fields else ():
@@ -135,11 +139,11 @@ class LabelledWorkload:
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """Its pod sets."""
+        """The names of the pod sets, in the order of the templates."""
         return tuple(each.role for each in self.gated)
 
     def _pod_sets(self, members: Sequence[Member], minimum: int) -> tuple[PodSet, ...]:
-        """Return one pod set for each role. Its count is the number of existing pods if that is higher."""
+        """Return one pod set for each template. Its count is the template's, or the number of its members if higher."""
         if self.remaining is not None:
             return of_one_set(members, MAIN, self.remaining, minimum)
         existing = Counter(member.pod_set for member in members)
@@ -148,12 +152,18 @@ class LabelledWorkload:
 
 
 def gated_by(manifest: Manifest, mark: str) -> list[Template]:
-    """The templates of a workload, or of a part of it, that have a mark. Raises `MalformedError`."""
+    """Return the pod templates whose label `phalanx.dev/workload` has the value `mark`. Raises `MalformedError`.
+
+    If each part of the workload is a gang, the templates have the counts of one part.
+    """
     return [each for each in pod_templates.of_a_part(manifest) if each.labels.get(keys.WORKLOAD) == mark]
 
 
 def by_part(pods: Sequence[Pod], part_of: Callable[[Pod], str]) -> dict[str, list[Pod]]:
-    """Return the pods of each part of a workload, ordered by the parts' names. Pods without a part are left out."""
+    """Return the pods of a workload by part, ordered by the names of the parts. Pods without a part are left out.
+
+    :param part_of: a function from a pod to its part; "" for none.
+    """
     parts: dict[str, list[Pod]] = {}
     for pod in pods:
         parts.setdefault(part_of(pod), []).append(pod)

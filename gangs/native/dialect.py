@@ -25,11 +25,11 @@ class NativeDialect:
     topology_kinds: tuple[ResourceKind, ...] = ()
 
     def gang_of(self, pod: Pod) -> GangKey | None:
-        """Return the PodGroup that the pod names. A gang of several PodGroups is named like its first."""
+        """Return the key of the PodGroup that the pod names; None if it names none, or one that Phalanx created."""
         return units.gang_of(pod)
 
     def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
-        """Return "": the API protects no pod."""
+        """Return "": no field of this API exempts a pod from eviction."""
         return ""
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
@@ -55,20 +55,20 @@ class NativeDialect:
         return frozenset()
 
     def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
-        """Return the PodGroups below the same CompositePodGroup."""
+        """Return the keys of the PodGroups that are planned together with `about`, below the same CompositePodGroup."""
         del linked
         return units.grouped(about, sources)
 
     def parts(self, gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
-        """Return the PodGroups of a gang: each is a pod set."""
+        """Return the keys of the PodGroups of a gang, because each of them is a pod set of the gang."""
         return {gang, *(gang._replace(name=each) for each in pod_sets if len(pod_sets) > 1)}
 
     def company(self, pod: Pod) -> Hashable | None:  # noqa: ARG002 -- the protocol's signature
-        """Return None: the reading of a pod depends only on pods of its own gang."""
+        """Return None: pods outside the pod's gang have no effect on how the gang is read."""
         return None
 
     def with_group(self, workload: Manifest) -> tuple[Manifest, Manifest] | None:
-        """Return a Job with `spec.scheduling` whose pods name a PodGroup, and this PodGroup."""
+        """Return a Job with `spec.scheduling` whose pods name a PodGroup, and this PodGroup; None for any other."""
         return job_groups.with_group(workload)
 
     def template_labels(  # noqa: D102 -- the protocol says it; a template has the field of the pods itself
@@ -79,7 +79,12 @@ class NativeDialect:
 
 
 def _units(sources: Sources, about: GangKey | None, findings: Findings) -> list[units.Unit]:
-    """Return every unit without faults. With `about`, the units that are planned together with this name."""
+    """Return the PodGroups without faults, each with its pods.
+
+    Pods whose PodGroup does not exist are included. The faults go to `findings`.
+
+    :param about: only the PodGroups that are planned together with this one are returned; None: all.
+    """
     pods: defaultdict[GangKey, list[Pod]] = defaultdict(list)
     for pod in sources.pods:
         if key := units.gang_of(pod):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from gangs.assembling import GangWorkload, assemble
 from gangs.findings import Findings
 from gangs.manifests import pod_ref
-from gangs.membership import Promise, Seat, check_priorities, promised, seated
+from gangs.membership import GivenRank, Seat, check_priorities, given_rank, seated
 from gangs.model import Gang, GangKey, ObjectRef, PlacementRequest, PodSet, TogetherRule
 from gangs.native import keys
 from gangs.native.spec import NEVER
@@ -19,9 +19,12 @@ _MAIN = "main"
 
 
 def read_group(units: Sequence[Unit], topologies: Sequence[Topology], findings: Findings) -> Gang | None:
-    """Return the gang of units that are planned together; None if it has faults. `units`: sorted by key, one or more.
+    """Return the gang of PodGroups that are planned together; None if they have faults, which go to `findings`.
 
-    The request of a CompositePodGroup applies to all PodGroups below it together. The widest one's applies to the gang.
+    The topology constraint of a CompositePodGroup applies to all PodGroups below it together. That of the topmost
+    CompositePodGroup applies to the whole gang.
+
+    :param units: one or more, sorted by key: a single PodGroup, or all PodGroups below one CompositePodGroup.
     """
     first, own = units[0], Findings()
     _check_composites(units, own)
@@ -64,7 +67,10 @@ def _pod_set(unit: Unit, name: str) -> PodSet:
 
 
 def _together(units: Sequence[Unit], names: dict[GangKey, str]) -> Iterator[TogetherRule]:
-    """Yield the rule of each CompositePodGroup below the widest one that names a level."""
+    """Yield a rule for each CompositePodGroup, except the topmost, that names a topology level.
+
+    The rule puts all PodGroups below it in one domain of that level.
+    """
     inner = {each.ref: each.spec for unit in units for each in unit.above[:-1]}
     for ref, spec in inner.items():
         if spec is not None and spec.level is not None:
@@ -73,7 +79,10 @@ def _together(units: Sequence[Unit], names: dict[GangKey, str]) -> Iterator[Toge
 
 
 def _settled(units: Sequence[Unit], topologies: Sequence[Topology], findings: Findings) -> Settled:
-    """Return the topology that has the levels which the groups name. Without a named level, no topology is chosen."""
+    """Return a topology that has all levels that the groups name, or what the gang waits for if there is none.
+
+    Empty if no group names a level.
+    """
     at = f"{keys.TOPOLOGY}[0].key"
     levels = [unit.spec.level for unit in units if unit.spec is not None]
     levels += [each.spec.level for unit in units for each in unit.above if each.spec is not None]
@@ -87,7 +96,7 @@ def _settled(units: Sequence[Unit], topologies: Sequence[Topology], findings: Fi
 
 
 def _children(units: Sequence[Unit]) -> dict[ObjectRef, tuple[Composite, set[ObjectRef]]]:
-    """Return each CompositePodGroup above the units, with the groups that name it as their parent."""
+    """Return, by reference, each CompositePodGroup above the PodGroups, with the groups that name it as parent."""
     found: dict[ObjectRef, tuple[Composite, set[ObjectRef]]] = {}
     for unit in units:
         child = unit.ref
@@ -98,7 +107,10 @@ def _children(units: Sequence[Unit]) -> dict[ObjectRef, tuple[Composite, set[Obj
 
 
 def _check_composites(units: Sequence[Unit], findings: Findings) -> None:
-    """Report a CompositePodGroup of which only some child groups must start: the plan would choose them for good."""
+    """Report each CompositePodGroup whose `minGroupCount` is less than the number of its child groups.
+
+    Such a CompositePodGroup is refused, because a plan would fix which child groups start.
+    """
     for composite, children in _children(units).values():
         count = len(children)
         if composite.spec is not None and count > composite.spec.min_groups > 0:
@@ -120,7 +132,7 @@ def _waiting_for(units: Sequence[Unit]) -> Iterator[str]:
 
 
 def _check_pods(unit: Unit, findings: Findings) -> None:
-    """Report pods whose priority differs from their PodGroup's: kube-scheduler binds none of such a group.
+    """Report pods whose priority differs from that of their PodGroup: kube-scheduler binds no pod of such a PodGroup.
 
     Source: `validatePodGroup` of kube-scheduler 1.37, schedule_one_podgroup.go.
     """
@@ -138,7 +150,7 @@ def _check_pods(unit: Unit, findings: Findings) -> None:
             findings.fault(pod_ref(pod), at, problem, "give the pods and their PodGroup one priority class")
 
 
-def _rank(pod: Pod, findings: Findings) -> Promise | None:
+def _rank(pod: Pod, findings: Findings) -> GivenRank | None:
     meta = pod.metadata
     places = (("metadata.annotations", meta.annotations, INDEX), ("metadata.labels", meta.labels, INDEX))
-    return promised(pod, places, findings)
+    return given_rank(pod, places, findings)

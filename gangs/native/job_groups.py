@@ -1,6 +1,7 @@
 """The PodGroup that the Job controller creates for a Job with `spec.scheduling` (feature gate WorkloadWithJob).
 
-In a cluster, the pods and the PodGroup show all. In files neither exists yet.
+In a cluster, the Job controller has created the PodGroup and the pods, which name it. In files, neither exists, so
+`phalanx solve` derives both from the Job.
 """
 
 from collections.abc import Mapping
@@ -46,7 +47,10 @@ def with_group(manifest: Manifest) -> tuple[Manifest, Manifest] | None:
 
 
 def _policy(manifest: Manifest, scheduling: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the policy. It is basic if there is none, and minCount is the number of pods if it is not stated."""
+    """Return the `schedulingPolicy` of the PodGroup of a Job.
+
+    The Job controller's defaults are filled in: the policy `basic`, and a `minCount` of all pods of the Job.
+    """
     policy = scheduling.get(_POLICY) or {"basic": {}}
     gang = policy.get("gang") if isinstance(policy, Mapping) else None
     if not isinstance(policy, Mapping) or not isinstance(gang, Mapping) or gang.get("minCount") is not None:

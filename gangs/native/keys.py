@@ -4,11 +4,11 @@ GROUP = "scheduling.k8s.io"
 POD_GROUP_KIND = "PodGroup"
 POD_GROUPS = "podgroups"
 POD_GROUP_VERSIONS = ("v1", "v1beta1", "v1alpha3")
-"""Kubernetes 1.37 serves the last two. The first one is announced."""
+"""Kubernetes 1.37 serves v1beta1 and v1alpha3. v1 is announced."""
 COMPOSITE_KIND = "CompositePodGroup"
 COMPOSITES = "compositepodgroups"
 COMPOSITE_VERSIONS = ("v1", "v1beta1", "v1alpha3")
-"""Kubernetes 1.37 serves only the last one."""
+"""Kubernetes 1.37 serves only v1alpha3."""
 
 POD_FIELD = "spec.schedulingGroup.podGroupName"
 """Pod field: the PodGroup that the pod belongs to. It is immutable and set at CREATE only."""
@@ -34,4 +34,4 @@ KEYS = (
     PARENT,
     "spec.workloadRef",
 )
-"""All that is read, or knowingly refused: a pod's field, and fields of a PodGroup or a CompositePodGroup."""
+"""The fields that the dialect reads or refuses: one of the pod, the others of a PodGroup or a CompositePodGroup."""

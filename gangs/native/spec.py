@@ -38,13 +38,16 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 class TopologyConstraint(msgspec.Struct, frozen=True):
-    """One entry of `schedulingConstraints.topology`. `key`: a node label, of which the group gets one value."""
+    """One entry of `schedulingConstraints.topology`.
+
+    `key`: a node label. All pods of the group get nodes with the same value of this label.
+    """
 
     key: str = ""
 
 
 class Constraints(msgspec.Struct, frozen=True):
-    """`schedulingConstraints`."""
+    """`schedulingConstraints` of a PodGroup or a CompositePodGroup, as far as it is read."""
 
     topology: tuple[TopologyConstraint, ...] = ()
 
@@ -75,7 +78,7 @@ class GroupSpec(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def level(self) -> str | None:
-        """The node label of which all members get one value; None if the group names none."""
+        """The node label that must have one value on the nodes of all members; None if the group names none."""
         topology = self.scheduling_constraints.topology if self.scheduling_constraints else ()
         return topology[0].key if topology else None
 
@@ -124,7 +127,10 @@ def composite_spec(manifest: Manifest, ref: ObjectRef, findings: Findings) -> Gr
 
 
 def _decoded(manifest: Manifest, ref: ObjectRef, findings: Findings) -> GroupSpec:
-    """Return the spec with the checks that both kinds share."""
+    """Return the spec of a PodGroup or a CompositePodGroup, after the checks that apply to both kinds.
+
+    Faults go to `findings`. Raises `MalformedError`.
+    """
     written = section(manifest, "spec")
     spec = decode(written, GroupSpec, ref, "spec")
     advise_unknown(written, _FIELDS, ref, "spec", findings)

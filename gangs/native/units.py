@@ -1,4 +1,4 @@
-"""Units: the PodGroups of scheduling.k8s.io with their pods, and the CompositePodGroups above them."""
+"""Units: each is a PodGroup of scheduling.k8s.io with its pods and the CompositePodGroups above it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class Unit:
 
     @property
     def root(self) -> ObjectRef:
-        """The object whose subtree is one gang: the widest CompositePodGroup above the PodGroup, or itself."""
+        """The object whose PodGroups are one gang: the topmost CompositePodGroup; without one, the PodGroup."""
         return self.above[-1].ref if self.above else self.ref
 
 
@@ -52,7 +52,10 @@ def gang_of(pod: Pod) -> GangKey | None:
 
 
 def unit_of_group(manifest: Manifest, pods: Sequence[Pod], sources: Sources, findings: Findings) -> Unit:
-    """Return the unit of a PodGroup. Raises `MalformedError`."""
+    """Return a PodGroup with its live pods. Faults go to `findings`. Raises `MalformedError`.
+
+    :param pods: the pods that name the PodGroup.
+    """
     ref = ref_of(manifest)
     spec = group_spec(manifest, ref, findings)
     return Unit(
@@ -66,7 +69,10 @@ def unit_of_group(manifest: Manifest, pods: Sequence[Pod], sources: Sources, fin
 
 
 def unit_of_pods(key: GangKey, pods: Sequence[Pod]) -> Unit | None:
-    """Return the unit of pods whose PodGroup does not exist (yet); None if no pod is live."""
+    """Return the unit of pods that name a PodGroup that does not exist (yet); None if no pod is live.
+
+    :param key: the PodGroup that the pods name.
+    """
     found = tuple(sorted(live(pods), key=lambda pod: age(pod.metadata)))
     if not found:
         return None
@@ -76,8 +82,8 @@ def unit_of_pods(key: GangKey, pods: Sequence[Pod]) -> Unit | None:
 def _above(parent: str, ref: ObjectRef, sources: Sources, findings: Findings) -> tuple[Composite, ...]:
     """Return the CompositePodGroups above a PodGroup, narrowest first. Raises `MalformedError`.
 
-    The chain ends below a CompositePodGroup of the basic policy, which plans its groups one by one, and at one that
-    does not exist.
+    The chain ends below a CompositePodGroup with the policy `basic`, because its child groups are planned one by one. A
+    CompositePodGroup that does not exist is the last in the chain.
     """
     found, own = list[Composite](), ref
     while parent:
@@ -100,7 +106,10 @@ def _above(parent: str, ref: ObjectRef, sources: Sources, findings: Findings) ->
 
 
 def group_manifests(sources: Sources, names: Iterable[GangKey] | None) -> Iterator[Manifest]:
-    """Yield the PodGroups of users with these keys, ordered; all of them if `names` is None."""
+    """Yield the PodGroups with these keys, sorted by key; all PodGroups if `names` is None.
+
+    PodGroups that Phalanx created are left out.
+    """
     if names is None:
         found = list(sources.of_kind(keys.GROUP, keys.POD_GROUP_KIND))
     else:
@@ -110,9 +119,9 @@ def group_manifests(sources: Sources, names: Iterable[GangKey] | None) -> Iterat
 
 
 def grouped(about: GangKey, sources: Sources) -> set[GangKey]:
-    """Return the PodGroups that are planned together with the group of this name, which is included.
+    """Return the keys of the PodGroups that are planned together with a group, `about` included.
 
-    The name may be that of a PodGroup or of a CompositePodGroup, or of both.
+    :param about: the key of a PodGroup or of a CompositePodGroup. Both may have the same name.
     """
     found = {about}
     for kind in (keys.POD_GROUP_KIND, keys.COMPOSITE_KIND):
@@ -124,7 +133,10 @@ def grouped(about: GangKey, sources: Sources) -> set[GangKey]:
 
 
 def _top(manifest: Manifest, sources: Sources) -> str | None:
-    """Return the name of the widest CompositePodGroup above a group, itself included; None if there is none."""
+    """Return the name of the topmost CompositePodGroup above a group; None if there is none.
+
+    A CompositePodGroup without a parent is its own topmost one.
+    """
     _, kind, namespace, name = key_of(manifest)
     top, seen = (name if kind == keys.COMPOSITE_KIND else None), set[str]()
     parent = _parent(manifest)
@@ -137,7 +149,7 @@ def _top(manifest: Manifest, sources: Sources) -> str | None:
 
 
 def _leaves(namespace: str, top: str, sources: Sources) -> Iterator[GangKey]:
-    """Yield the PodGroups below a CompositePodGroup, at any depth."""
+    """Yield the keys of the PodGroups below the CompositePodGroup `top`, at any depth."""
     todo, seen = [top], {top}
     while todo:
         at = namespace, todo.pop()
@@ -151,7 +163,7 @@ def _leaves(namespace: str, top: str, sources: Sources) -> Iterator[GangKey]:
 
 
 def _parents(manifest: Manifest) -> tuple[tuple[str, str], ...]:
-    """Namespace and name of the CompositePodGroup that a group names as its parent; nothing if it names none."""
+    """Return the index values of a group: namespace and name of its parent CompositePodGroup, if it has one."""
     parent = _parent(manifest)
     return ((key_of(manifest)[2], parent),) if parent else ()
 
@@ -163,7 +175,7 @@ def _parent(manifest: Manifest) -> str:
 
 
 def faulty_composites(sources: Sources, about: GangKey | None, findings: Findings) -> None:
-    """Report the faults of CompositePodGroups. With `about`, only of the one of this name."""
+    """Report the faults of CompositePodGroups. With `about`, only of the one that has its name."""
     for manifest in sources.of_kind(keys.GROUP, keys.COMPOSITE_KIND, about):
         try:
             composite_spec(manifest, ref_of(manifest), findings)

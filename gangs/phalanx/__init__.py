@@ -1,4 +1,7 @@
-"""Our own way of asking: Gang and Topology objects, labels on pods, annotations on Jobs, automatic namespaces."""
+"""Phalanx's own dialect: Gang and Topology objects, labels on pods, annotations on workloads, automatic namespaces.
+
+In an automatic namespace, which has the label `phalanx.dev/automatic`, each Job of several pods is a gang.
+"""
 
 NAME = "phalanx"
 """The dialect's name, in `GangKey` and in the report."""

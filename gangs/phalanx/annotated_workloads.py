@@ -1,7 +1,7 @@
-"""Workloads that ask to be gangs by annotations on themselves, or that their automatic namespace makes gangs.
+"""Workloads that ask to be gangs by annotations of Phalanx, or that are gangs because of their automatic namespace.
 
-Admission puts a label on every pod template of such a workload. A pod with that label belongs to the gang of the
-workload that created it. Each role (a Master, the Workers) is a pod set of its own.
+Admission adds the label `phalanx.dev/workload` to every pod template of such a workload. A pod with this label is a
+member of the gang that the workload above it is. Each pod template (Master, Worker) is a pod set of its own.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from gangs.findings import Findings
 from gangs.labelled_workloads import makers, members
 from gangs.labelled_workloads.members import LabelledWorkload
 from gangs.manifests import integer, metadata_of, ref_of
-from gangs.membership import Seat, check_priorities, promised, seated
+from gangs.membership import Seat, check_priorities, given_rank, seated
 from gangs.model import Gang, Manifest, ObjectRef, PlacementRequest
 from gangs.phalanx import NAME, gang_annotations, gang_objects
 from gangs.phalanx.gang_annotations import KNOWN, WISHES
@@ -23,7 +23,7 @@ from gangs.workloads.annotations import (
     annotation,
     check_number,
     check_single_gang,
-    most_pods,
+    largest_minimum,
     other_workload,
     refuse_kind,
 )
@@ -36,15 +36,16 @@ from kube.text import with_article
 from kube.topology import HOSTNAME_LABEL, Topology
 
 MOST_SETS = 64
-"""The limit of the Gang's CRD. With more pod sets, the mirror could not be written, and no user would see the gang."""
+"""The most pod sets of a gang. The CRD of Gang allows no more, so a gang with more could not be shown by a mirror."""
 
 
 def template_labels(manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
-    """Return the label for all pod templates of a workload that is to be a gang; empty for any other object.
+    """Return the label that admission adds to all pod templates of a workload that is a gang; else empty.
 
     Raises `MalformedError` if a template's metadata are malformed, so that no label can be added.
 
-    :param claimed: the pods of the template name a gang already, in any dialect.
+    :param claimed: whether the pods of the templates name a gang already, in any dialect. An automatic namespace then
+        does not make the workload a gang.
     """
     if not pod_templates.gang_by_annotation(manifest):
         return {}
@@ -56,7 +57,10 @@ def template_labels(manifest: Manifest, sources: Sources, *, claimed: bool) -> M
 
 
 def _is_automatic_gang(manifest: Manifest, sources: Sources) -> bool:
-    """Whether an automatic namespace makes the workload a gang, unless its pods name a gang already."""
+    """Whether the workload is a gang because of its automatic namespace.
+
+    It is if its kind allows it, it has more than one pod, and it does not opt out by the annotation `phalanx.dev/gang`.
+    """
     row, opted_out = row_of(manifest), metadata_of(manifest).annotations.get(keys.GANG) == "false"
     if row is None or not row.automatic or opted_out or not gang_annotations.automatic(manifest, sources):
         return False
@@ -66,9 +70,11 @@ def _is_automatic_gang(manifest: Manifest, sources: Sources) -> bool:
 def read_parts(
     pods: Sequence[Pod], manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings
 ) -> list[Gang]:
-    """Return the gangs of a workload: one gang, or one for each part with a pod. Raises `MalformedError`.
+    """Return the gangs of a workload: one gang, or, if each part is a gang, one for each part that has a pod.
 
-    :param pods: pods whose mark names a workload of this kind and name.
+    Faults are reported in `findings`. Raises `MalformedError`.
+
+    :param pods: pods whose label `phalanx.dev/workload` and metadata name a workload of this kind and name.
     """
     row = row_of(manifest)
     if row is None or not row.part_by:
@@ -89,7 +95,7 @@ def _read(
     pods: Sequence[Pod] = (),
     part: str = "",
 ) -> Gang | None:
-    """Return the gang of a workload or of a part of it; None if it is no gang or has faults."""
+    """Return the gang that a workload, or a part of it, is; None if it is none, has ended, or has faults."""
     ref, metadata, row = ref_of(manifest), metadata_of(manifest), row_of(manifest)
     annotations, gated = metadata.annotations, members.gated_by(manifest, mark_of(manifest))
     if not gated:
@@ -115,7 +121,7 @@ def _read(
     check_priorities(marked.live, ref, own)
     marked.check_sets(own)
     rank = row.rank if row is not None else ""
-    seats = marked.seats(lambda pod, role: Seat(pod, role, promised(pod, _rank_places(pod, rank), own)))
+    seats = marked.seats(lambda pod, role: Seat(pod, role, given_rank(pod, _rank_places(pod, rank), own)))
     in_order = seated(seats, marked.roles, own)
     findings.take(own.faults, own.advice)
     if own.faults:
@@ -129,9 +135,9 @@ def _read(
 
 
 def _recorded(manifest: Manifest, sources: Sources) -> str | None:
-    """Return the topology in which an automatic gang was placed first.
+    """Return the name of the topology in which an automatic gang was first placed, from its Gang object; None if new.
 
-    The gang keeps this topology, even if others are created or it is deleted.
+    The gang keeps this topology even if other topologies are created later.
     """
     ref = ref_of(manifest)
     mirrored = f"{NAME}/{ref.namespace}/{ref.name}"
@@ -144,8 +150,11 @@ def _recorded(manifest: Manifest, sources: Sources) -> str | None:
 
 
 def _rank_places(pod: Pod, rank: str) -> tuple[tuple[str, Mapping[str, str], str], ...]:
-    """Return the places of a member's rank: Phalanx's own keys first, then the key of the workload's kind (`rank`),
-    if any.
+    """Return the keys that may have a pod's rank (as `membership.given_rank` expects them).
+
+    They are Phalanx's own keys. If the pod has none of them, it is the key of the workload's kind.
+
+    :param rank: the key of the kind (`KindRow.rank`); "" for none.
     """
     own, meta = gang_objects.rank_places(pod), pod.metadata
     if not rank or any(name in there for _, there, name in own):
@@ -154,19 +163,21 @@ def _rank_places(pod: Pod, rank: str) -> tuple[tuple[str, Mapping[str, str], str
 
 
 def _minimum(manifest: Manifest, gated: Sequence[Template], annotations: Mapping[str, str], findings: Findings) -> int:
-    """Return the number of pods that must start together: the annotation's, else that of the kind's own fields, else
-    all.
+    """Return the number of pods that must start together.
+
+    It is the value of the annotation `phalanx.dev/min-member`, else the minimum in the fields of the workload's kind,
+    else the number of all pods.
     """
     ref, total = ref_of(manifest), sum(each.count for each in gated)
     written = annotations.get(keys.MIN_MEMBER)
     if written is None:
         return minimum_pods.of_kind(manifest, gated, findings)
-    check_number(ref, annotation(keys.MIN_MEMBER), written, most_pods(manifest, total), findings)
+    check_number(ref, annotation(keys.MIN_MEMBER), written, largest_minimum(manifest, total), findings)
     return integer(written) or total
 
 
 def _check_templates(ref: ObjectRef, templates: Sequence[Template], findings: Findings) -> None:
-    """One gang to a pod: a template may not name another one; and no more pod sets than a Gang object can show."""
+    """Report pod templates that name a Gang object, that have the same name, or that are more than `MOST_SETS`."""
     if len(templates) > MOST_SETS:
         problem = f"has {len(templates)} pod templates, and a gang has at most {MOST_SETS} pod sets"
         findings.fault(ref, "spec", problem, "make several workloads of it")
@@ -182,7 +193,10 @@ def _check_templates(ref: ObjectRef, templates: Sequence[Template], findings: Fi
 def _advise_ungated(
     manifest: Manifest, annotations: Mapping[str, str], templates: Sequence[Template], findings: Findings
 ) -> None:
-    """Report a workload without gated pods that asks for a gang too late or in a wrong way."""
+    """Report why a workload whose pod templates lack the gang's label is no gang although its annotations ask for one.
+
+    Reasons: the annotations came after its creation, it has no pod template, or the annotations are in a wrong place.
+    """
     ref, row = ref_of(manifest), row_of(manifest)
     if not pod_templates.gang_by_annotation(manifest):
         return
@@ -216,7 +230,10 @@ def advise_misplaced(
     findings: Findings,
     known: Sequence[str] = KNOWN,
 ) -> None:
-    """Warn of placement annotations, of the `known` ones, on templates, where they have no effect."""
+    """Report, as advice, annotations on pod templates that have an effect only on the workload itself.
+
+    :param known: the keys to look for.
+    """
     for each in templates if annotations.get(keys.GANG) != "false" else ():
         if not each.labels.get(keys.GANG):
             _advise_on_template(ref, each, known, findings)
@@ -230,9 +247,10 @@ def _advise_on_template(ref: ObjectRef, template: Template, known: Sequence[str]
 
 
 def check_unsupported(manifest: Manifest, sources: Sources, findings: Findings) -> None:
-    """Refuse a workload that asks for a gang but whose kind cannot opt in. In an automatic namespace, only advise.
+    """Report a workload that asks for a gang by Phalanx's annotations but whose kind cannot be one.
 
-    A child workload inherits its parent's request. Its faults are reported on the parent only. Raises `MalformedError`.
+    A workload without annotations in an automatic namespace only gets advice. A workload that another one created is
+    not checked, because its parent is. Raises `MalformedError`.
     """
     annotations = other_workload(manifest, findings)
     if annotations is None or has_child(manifest):
@@ -248,9 +266,9 @@ def check_unsupported(manifest: Manifest, sources: Sources, findings: Findings) 
 
 
 def _refused(manifest: Manifest, annotations: Mapping[str, str], findings: Findings) -> bool:
-    """Refuse annotations on a workload that they cannot make a gang. On its templates they only get advice.
+    """Report annotations that ask for a gang on a workload whose kind cannot be one. Return whether there is a fault.
 
-    Return whether the workload is refused.
+    Annotations on its pod templates only get advice.
     """
     ref, opted_out, templates = (
         ref_of(manifest),
@@ -268,7 +286,7 @@ def _refused(manifest: Manifest, annotations: Mapping[str, str], findings: Findi
 
 
 def _instead(manifest: Manifest, templates: Sequence[Template]) -> str:
-    """Return the remedy: the way to make a gang of a workload whose kind cannot opt in."""
+    """Return the remedy for a user whose workload cannot be a gang by annotations: another way to get a gang."""
     if pod_templates.made_by(manifest) is Made.IN_JOBS and templates:
         return f"write it at {pod_templates.job_metadata(templates[0])}.annotations, so that each Job is a gang"
     if templates and all(each.labels.get(keys.GANG) for each in templates):

@@ -1,4 +1,4 @@
-"""Checks of a Gang's spec, by itself and against its topology."""
+"""The checks of a Gang object's spec: those that need the spec alone, and those that need its topology."""
 
 import re
 from collections import Counter
@@ -17,18 +17,18 @@ _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
 MAX_RESTARTS = 6
-"""The default limit of a Gang's restarts, which equals a Job's default number of retries (batch/v1, `backoffLimit`)."""
+"""The default of `maxRestarts`. It equals a Job's default number of retries (batch/v1, `backoffLimit`)."""
 
 
 def max_restarts(spec: GangSpec) -> int:
-    """How often a Gang may be restarted as a whole."""
+    """Return how often a Gang may be restarted as a whole; 0 unless its `onFailure` is Restart."""
     if spec.on_failure != RESTART:
         return 0
     return MAX_RESTARTS if spec.max_restarts is None else spec.max_restarts
 
 
 def check_spec(ref: ObjectRef, spec: GangSpec, findings: Findings) -> None:
-    """Report contradictions in a Gang's spec that do not depend on its topology."""
+    """Report invalid and contradictory fields in a Gang's spec, as far as its topology does not matter."""
     _check_restarts(ref, spec, findings)
     if spec.schedule_timeout_seconds is not None and spec.schedule_timeout_seconds < 1:
         problem = f"{spec.schedule_timeout_seconds} is less than 1"
@@ -124,11 +124,12 @@ def _check_slices(ref: ObjectRef, at: str, pod_set: PodSetSpec, findings: Findin
 def _check_multiples(
     ref: ObjectRef, at: str, rules: Sequence[MultipleSpec], members: tuple[int, int], findings: Findings
 ) -> None:
-    """Report rules on multiples that no possible number of members meets.
+    """Report constraints on multiples (`multiples`) that no possible number of members can meet.
 
-    Each used domain holds a multiple, so the number of all placed members is a multiple, too.
+    The number of members in each domain is a multiple, so the number of all placed members is a multiple, too.
 
-    :param members: the least and the greatest number of members that may be placed; (0, 0) if still unknown.
+    :param at: the path of the field that contains `multiples`.
+    :param members: the lowest and the highest number of members that may be placed; (0, 0) if unknown.
     """
     least, most = members
     if not rules or not most or any(each.of < 1 for each in rules):
@@ -151,7 +152,11 @@ def _check_together(ref: ObjectRef, spec: GangSpec, sets: Sequence[PodSetSpec], 
 
 
 def request_of(ref: ObjectRef, spec: GangSpec, pods: Sequence[Pod]) -> Request:
-    """Every level that the spec names, with its field, and the pairs of which one must not be the wider."""
+    """Return the topology and all levels that a Gang's spec names, with their fields (`levels.Request`).
+
+    :param ref: the Gang object.
+    :param pods: its live pods.
+    """
     required = _wish("spec.required", spec.required)
     preferred = _wish("spec.preferred", spec.preferred)
     levels = [required, preferred]
@@ -179,7 +184,7 @@ def _wish(field: str, level: str | None) -> LevelWish | None:
 
 
 def check_slice_order(ref: ObjectRef, spec: GangSpec, topology: Topology, findings: Findings) -> None:
-    """Slices are nested: each one's level is narrower than the one before."""
+    """Report slices of a pod set whose level is not narrower than the level of the slices listed before."""
     for position, pod_set in enumerate(spec.pod_sets or ()):
         for index, (wider, narrower) in enumerate(pairwise(pod_set.slices or ()), start=1):
             if _out_of_order(wider, narrower, topology):

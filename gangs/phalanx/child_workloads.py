@@ -1,6 +1,7 @@
-"""Annotations on workloads whose child workload is the gang (`gangs.workloads.child_workloads`).
+"""The check of Phalanx's annotations on a workload whose child workload is the gang, such as a TrainJob.
 
-Faults that the child would have are reported on the parent, before the operator creates the child.
+Faults that the child would have are reported on the parent, before the operator creates the child
+(`gangs.workloads.child_workloads`).
 """
 
 from collections.abc import Sequence
@@ -20,9 +21,9 @@ from kube.topology import Topology
 
 
 def check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:
-    """Report faults of the annotations that a workload propagates, and annotations that it does not propagate.
+    """Report faults and advice on a workload whose child workload is or could be the gang; nothing on other objects.
 
-    A child workload inherits its parent's request. Its faults are reported on the parent only. Raises `MalformedError`.
+    A workload that another one created is not checked, because its parent is. Raises `MalformedError`.
     """
     annotations = other_workload(manifest, findings) if child_workloads.has_child(manifest) else None
     if annotations is None or pod_templates.controlled(manifest):
@@ -43,7 +44,7 @@ def check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], 
 
 
 def _advise_automatic(manifest: Manifest, ref: ObjectRef, sources: Sources, findings: Findings) -> None:
-    """Advise that a workload in an automatic namespace is no gang, unless the namespace makes its child one."""
+    """Report, as advice, that an automatic namespace makes neither this workload nor its child a gang, if it is so."""
     if not child_workloads.has_automatic_child(manifest) and gang_annotations.automatic(manifest, sources):
         text = f"{with_article(ref.kind)} is not made a gang yet: its pods start one by one"
         findings.advise(ref, "kind", f"the namespace is automatic, but {text}")

@@ -1,4 +1,4 @@
-"""The own dialect as the table of dialects knows it."""
+"""Phalanx's own dialect: the implementation of the protocols in `gangs.dialects.protocol`."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,11 +36,11 @@ _ANNOTATED = {
     for each in (*WITH_RULES, *WATCHED)
     if (row := WORKLOADS[each.group, each.kind]).by_annotation
 }
-"""Kinds whose annotations make gangs."""
+"""By API group and kind: the kinds that Phalanx's annotations can make gangs."""
 
 
 class PhalanxDialect:
-    """Gang objects, workloads with annotations, and automatic namespaces."""
+    """Phalanx's own dialect: Gang objects, workloads with annotations, and automatic namespaces."""
 
     name = NAME
     pod_keys = PodKeys(
@@ -67,17 +67,23 @@ class PhalanxDialect:
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:
-        """Return the gang of the pod's workload, if the mark names it; else the gang in the pod's label."""
+        """Return the gang that the pod's workload is, if the pod has the label `phalanx.dev/workload`.
+
+        Otherwise return the gang that the pod's label `phalanx.dev/gang` names; None if it has neither.
+        """
         maker = makers.owner_of(pod)
-        name = makers.named(maker.name, makers.part_of(pod)) if maker else pod.metadata.labels.get(keys.GANG)
+        name = makers.gang_name(maker.name, makers.part_of(pod)) if maker else pod.metadata.labels.get(keys.GANG)
         return GangKey(NAME, pod.metadata.namespace, name) if name else None
 
     def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
-        """Our own dialect protects no pod."""
+        """Return "": in Phalanx's own dialect no key exempts a pod from eviction."""
         return ""
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
-        """Gangs of Gang objects and of workloads; pods that name a missing one wait for it."""
+        """Return the gangs of Gang objects, of workloads, and of pods whose Gang object or workload does not exist.
+
+        A gang of the last sort waits for the object. Faults of workloads and of WorkloadKinds are included.
+        """
         findings, gangs = Findings(), dict[GangKey, Gang]()
         labelled, made = _by_gang_named(sources.pods), makers.by_workload(sources.pods)
         for manifest in sources.of_kind(keys.GROUP, gang_objects.KIND, about):
@@ -91,11 +97,12 @@ class PhalanxDialect:
                     _keep(gang if about in (None, gang.key) else None, gangs, findings)
         workload_kinds.check_all(sources, about, findings)
         for key, pods in sorted(self._by_gang(chain(*labelled.values(), *made.values())).items()):
-            if about in (None, key) and key not in gangs:  # pods of a workload that is gone, and a gang of its name
+            # Pods of a deleted workload are skipped if another gang has its name.
+            if about in (None, key) and key not in gangs:
                 ref = makers.owner_of(pods[0]) or gang_objects.ref_of_key(key)
                 part = makers.part_of(pods[0])
                 alone = gang_objects.orphans(key, ref, pods, findings, part)
-                _keep(undescribed.as_before(alone, pods, sources) if alone else None, gangs, findings)
+                _keep(undescribed.as_mirrored(alone, pods, sources) if alone else None, gangs, findings)
         for manifest in sources.called(about):
             _check(manifest, sources, topologies, findings)
         return Reading(tuple(gangs.values()), findings.faults, findings.advice)
@@ -108,20 +115,20 @@ class PhalanxDialect:
         return found
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
-        """Our own Topology objects."""
+        """Return the topologies of valid `phalanx.dev` Topology objects. Faults of the others go to `findings`."""
         found = (topologies.topology_of(each, findings) for each in sources.of_kind(keys.GROUP, topologies.KIND))
         return [each for each in found if each is not None]
 
     def asks(self, annotations: Mapping[str, str]) -> bool:
-        """Whether a workload of which another object is made that is the gang asks for one."""
+        """Whether the annotations of a workload whose child workload is the gang ask for a gang."""
         return opted_in(annotations)
 
     def topology_status(self, view: TopologyView) -> ObjectStatus:
-        """Return the status of a Topology object."""
+        """Return the status of a `phalanx.dev` Topology object: its domains with their free capacity."""
         return status.topology_status(view)
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
-        """The label by which the pods of a workload that is a gang are known."""
+        """Return the label `phalanx.dev/workload` for the pod templates of a workload that is a gang; else empty."""
         return annotated_workloads.template_labels(manifest, sources, claimed=claimed)
 
 
@@ -143,7 +150,7 @@ def _tried(
 
 
 def _keep(gang: Gang | None, gangs: dict[GangKey, Gang], findings: Findings) -> None:
-    """Take a gang, unless one of another kind has its name."""
+    """Add a gang to `gangs`. If another gang has the same key, report a fault instead. None is ignored."""
     if gang is not None and (other := gangs.setdefault(gang.key, gang)) is not gang:
         problem = f"{other.source}, which is a gang, has the same name"
         findings.fault(gang.source, "metadata.name", problem, "rename one of the two")
@@ -158,7 +165,7 @@ def _check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology],
 
 
 def _by_gang_named(pods: Sequence[Pod]) -> dict[ObjectKey, list[Pod]]:
-    """Return the pods without a mark by the key of the Gang object that they name."""
+    """Return the pods that name a Gang object, by its key. Pods with the label `phalanx.dev/workload` are left out."""
     found: defaultdict[ObjectKey, list[Pod]] = defaultdict(list)
     for pod in pods:
         if (name := pod.metadata.labels.get(keys.GANG)) and makers.owner_of(pod) is None:

@@ -1,4 +1,4 @@
-"""The annotations by which workloads of any kind ask to be gangs: their meaning and their checks."""
+"""Phalanx's annotations by which workloads of any kind ask to be gangs: their meaning and their checks."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,24 +17,28 @@ from kube.objects import Pod
 
 WISHES = keys.ASKING
 KNOWN = (*WISHES, keys.PLACEHOLDERS, keys.IGNORE_CLAIMS, keys.EXPECTED_DURATION)
-"""Annotations that a workload may carry. The last three only describe its gang further."""
+"""Annotations that a workload may have. The last three describe its gang further, but do not ask for a gang alone."""
 _NOTED = (keys.CREATED_SUSPENDED,)
-"""Annotations that admission writes on workloads itself."""
+"""Annotations on workloads that Phalanx's admission writes, not the user."""
 _PREFIX = f"{keys.GROUP}/"
 
 
 def opted_in(annotations: Mapping[str, str]) -> bool:
-    """Whether a workload's annotations ask for a gang."""
+    """Whether a workload's annotations ask for a gang.
+
+    The annotation `phalanx.dev/gang`, `required`, `preferred`, `min-member` or `topology` is enough. If the value of
+    `phalanx.dev/gang` is "false", they do not ask.
+    """
     return annotations.get(keys.GANG) != "false" and any(key in annotations for key in WISHES)
 
 
 def automatic(manifest: Manifest, sources: Sources) -> bool:
-    """Whether the object's namespace makes gangs of what is in it."""
+    """Whether the object's namespace is automatic: it has the label `phalanx.dev/automatic: "true"`."""
     return sources.labels_of(ref_of(manifest).namespace).get(keys.AUTOMATIC) == "true"
 
 
 def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
-    """Report faults of a workload's annotations that do not depend on other objects."""
+    """Report invalid values of a workload's annotations, as far as other objects do not matter."""
     if annotations.get(keys.GANG, "true") not in ("true", "false"):
         problem = f'"{annotations[keys.GANG]}" is neither "true" nor "false"'
         findings.fault(ref, annotation(keys.GANG), problem, 'write "true"; a Gang object is named on the pod template')
@@ -45,14 +49,18 @@ def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) ->
 
 
 def advise_unknown(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
-    """Warn of unknown annotations with Phalanx's prefix."""
+    """Report, as advice, annotations on a workload that begin with `phalanx.dev/` but are unknown."""
     for key in annotations:
         if key.startswith(_PREFIX) and key not in (*KNOWN, *_NOTED):
             findings.advise(ref, annotation(key), f"is ignored: the known annotations are {', '.join(KNOWN)}")
 
 
 def check_rival(ref: ObjectRef, sources: Sources, findings: Findings, name: str) -> None:
-    """Report a Gang object that has the name of the workload's gang. A name belongs to one gang."""
+    """Report a Gang object of a user that has the same name as a workload's gang.
+
+    :param ref: the workload.
+    :param name: the name of its gang.
+    """
     rival = sources.get(keys.GROUP, gang_objects.KIND, ref.namespace, name)
     if rival is not None and not gang_objects.is_mirror(rival):
         remedy = f"label the pod template {keys.GANG}: {name} instead of annotating the {ref.kind}, or rename one"
@@ -60,9 +68,10 @@ def check_rival(ref: ObjectRef, sources: Sources, findings: Findings, name: str)
 
 
 def request_of(ref: ObjectRef, annotations: Mapping[str, str], pods: Sequence[Pod], chosen: str | None) -> Request:
-    """Return a workload's request for topology and levels.
+    """Return the topology and levels that a workload's annotations name, with their fields (`levels.Request`).
 
-    `pods`: examples of its pods. `chosen`: the topology if the annotations name none.
+    :param pods: examples of the workload's pods.
+    :param chosen: the topology to use if the annotations name none; None: the only one that exists.
     """
 
     def wish(key: str) -> LevelWish | None:

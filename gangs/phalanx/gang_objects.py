@@ -1,13 +1,13 @@
-"""Gang objects that users write, and the pods that name them."""
+"""Gangs that users ask for by a Gang object, whose pods name it by the label `phalanx.dev/gang`."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from gangs.assembling import GangWorkload, assemble, awaiting
-from gangs.findings import Findings, to_be_put_right
+from gangs.findings import Findings, waits_for_corrections
 from gangs.held_nodes import stays_charged
 from gangs.manifests import MalformedError, decode, key_of, metadata_of, pod_ref, ref_of
-from gangs.membership import Seat, check_priorities, live, promised, seated
+from gangs.membership import Seat, check_priorities, given_rank, live, seated
 from gangs.model import (
     WAIT,
     CapRule,
@@ -38,7 +38,7 @@ _WISHES = {
     keys.MIN_MEMBER: "minMember",
     keys.TOPOLOGY: "topology",
 }
-"""By annotation of a Job: the field of a Gang's spec with the same meaning."""
+"""By key of an annotation on workloads: the field of a Gang's spec with the same meaning."""
 _ON_PODS = (keys.GANG, keys.POD_SET, keys.INDEX, keys.IGNORE_CLAIMS)
 _MARKS = (keys.WORKLOAD, keys.DIALECT, keys.PLANNED_NODE, keys.PINNED_DOMAIN, keys.PLAN)
 """Labels and annotations that Phalanx itself writes on pods."""
@@ -48,12 +48,15 @@ MAIN = "main"
 
 
 def is_mirror(manifest: Manifest) -> bool:
-    """Whether this Gang carries the annotation of a mirror, which the controller creates for another object's gang."""
+    """Whether a Gang object has the annotation of a mirror, which the controller creates for another object's gang."""
     return keys.MIRRORS in ((manifest.get("metadata") or {}).get("annotations") or {})
 
 
 def rank_places(pod: Pod) -> tuple[tuple[str, Mapping[str, str], str], ...]:
-    """Return the places in which Phalanx's own dialect looks for a member's rank: field, mapping and key."""
+    """Return the places of the key `phalanx.dev/index` on a pod, as (path of the mapping, mapping, key).
+
+    The key is read as an annotation first, then as a label. `membership.given_rank` reads the rank there.
+    """
     meta = pod.metadata
     return (
         ("metadata.annotations", meta.annotations, keys.INDEX),
@@ -64,7 +67,12 @@ def rank_places(pod: Pod) -> tuple[tuple[str, Mapping[str, str], str], ...]:
 def read_gang(
     manifest: Manifest, pods: Sequence[Pod], sources: Sources, topologies: Sequence[Topology], findings: Findings
 ) -> Gang | None:
-    """Return the gang of a Gang object, with those of `pods` that count as members; None if it has faults."""
+    """Return the gang that a Gang object asks for; None if it has faults, which go to `findings`.
+
+    A gang that uses quota is returned in spite of faults, unless its spec is invalid (`held_nodes.stays_charged`).
+
+    :param pods: the pods that name the Gang object.
+    """
     ref, own = ref_of(manifest), Findings()
     try:
         meta = metadata_of(manifest)
@@ -105,7 +113,7 @@ def read_gang(
         GangKey(NAME, ref.namespace, ref.name),
         GangWorkload(ref, members, _pod_sets(sets, members), minimum, created, (ref,)),
         request,
-        (*charged.waiting_for, *settled.waiting_for, *to_be_put_right(own.faults)),
+        (*charged.waiting_for, *settled.waiting_for, *waits_for_corrections(own.faults)),
     )
 
 
@@ -115,7 +123,7 @@ def _pod_sets(sets: Sequence[PodSetSpec], members: Sequence[Member]) -> tuple[Po
 
 
 def _advise(ref: ObjectRef, annotations: Mapping[str, str], pods: Sequence[Pod], findings: Findings) -> None:
-    """Warn of annotations that are not read on the Gang or on its pods."""
+    """Report, as advice, annotations that have no effect on a Gang object or on its pods."""
     for key in _WISHES.keys() & annotations.keys():
         text = f"is ignored on a Gang: write spec.{_WISHES[key]}"
         findings.misplaced(ref, f"metadata.annotations[{key}]", text)
@@ -126,7 +134,7 @@ def _advise(ref: ObjectRef, annotations: Mapping[str, str], pods: Sequence[Pod],
 
 
 def _advise_keys(pods: Sequence[Pod], findings: Findings) -> None:
-    """Warn of keys that are not read on a pod: a request that belongs into its Gang's spec, or a typo."""
+    """Report, as advice, `phalanx.dev` keys without effect on pods: those of fields of the Gang's spec, and typos."""
     for pod in pods:
         meta = pod.metadata
         for at, written in (("metadata.labels", meta.labels), ("metadata.annotations", meta.annotations)):
@@ -143,7 +151,10 @@ def _advise_keys(pods: Sequence[Pod], findings: Findings) -> None:
 
 
 def _sets(ref: ObjectRef, spec: GangSpec, sources: Sources) -> tuple[PodSetSpec, ...]:
-    """The declared pod sets; without any, one of as many members as start together or Jobs make for the Gang."""
+    """Return the pod sets in a Gang's spec. If it has none, return one of all members.
+
+    Its count is the Gang's minimum, or the number of pods that Jobs create for the Gang, if that is higher.
+    """
     if spec.pod_sets:
         return spec.pod_sets
     minimum = spec.min_member or 0
@@ -155,13 +166,16 @@ def _made_by_jobs(ref: ObjectRef, sources: Sources) -> int:
 
 
 def _gang_in(job: Manifest) -> tuple[tuple[str, str], ...]:
-    """Namespace and name of the Gang that the Job's pods name; nothing where they name none."""
+    """Return namespace and name of the Gang object that a Job's pods name, in a tuple; empty if they name none.
+
+    They are the Job's index values (`kube.catalog.Naming`), by which the Jobs of a Gang object are found.
+    """
     name = template_says(job, "labels").get(keys.GANG)
     return ((key_of(job)[2], name),) if name else ()
 
 
 def _made_by(manifest: Manifest, ref: ObjectRef) -> int:
-    """Return how many members of the Gang a Job creates; 0 for a malformed Job, whose own reading reports the fault."""
+    """Return how many members of a Gang a Job creates; 0 for a malformed Job, whose fault is reported elsewhere."""
     try:
         job = job_of(manifest)
     except MalformedError:
@@ -179,7 +193,7 @@ def _seats(pods: Sequence[Pod], ref: ObjectRef, sets: Sequence[PodSetSpec], find
             remedy = f"write one of {', '.join(names)}"
             findings.fault(pod_ref(pod), f"metadata.labels[{keys.POD_SET}]", problem, remedy)
             continue
-        seats.append(Seat(pod, name, promised(pod, rank_places(pod), findings)))
+        seats.append(Seat(pod, name, given_rank(pod, rank_places(pod), findings)))
     return seats
 
 
@@ -188,7 +202,10 @@ def _multiples(specs: Sequence[MultipleSpec] | None) -> tuple[MultipleRule, ...]
 
 
 def _pod_set(spec: PodSetSpec, existing: int) -> PodSet:
-    """More pods than declared are members, too: all of them beyond the minimum."""
+    """Return a pod set of a gang from its entry in the spec.
+
+    If more members exist than the entry states, `count` is their number, so that all are planned.
+    """
     return PodSet(
         name=spec.name,
         count=max(spec.count, existing),
@@ -202,18 +219,19 @@ def _pod_set(spec: PodSetSpec, existing: int) -> PodSet:
 
 
 def ref_of_key(key: GangKey) -> ObjectRef:
-    """Names the Gang object by the gang alone."""
+    """Return a reference to the Gang object with the namespace and name of a gang. It need not exist."""
     return ObjectRef(keys.API_VERSION, KIND, key.namespace, key.name)
 
 
 def orphans(key: GangKey, ref: ObjectRef, pods: Sequence[Pod], findings: Findings, part: str = "") -> Gang | None:
-    """Return the gang of pods that name an object, `ref`, that does not exist (yet). The gang waits for it. None
-    without pods.
+    """Return the gang of pods that name an object `ref` that does not exist. The gang waits for the object.
 
-    :param part: the part of the object that the gang is, if the object asks for several gangs.
+    Return None if no pod is live, or if there are faults.
+
+    :param part: the part of the object that is this gang, if the object asks for several gangs.
     """
     live_pods, own = live(pods), Findings()
-    members = seated([Seat(pod, MAIN, promised(pod, rank_places(pod), own)) for pod in live_pods], (MAIN,), own)
+    members = seated([Seat(pod, MAIN, given_rank(pod, rank_places(pod), own)) for pod in live_pods], (MAIN,), own)
     _advise_keys(live_pods, own)
     findings.take(own.faults, own.advice)
     if own.faults or not members:

@@ -1,6 +1,4 @@
-"""The keys of Phalanx's own dialect that users write. The strings are in `kube.keys`, because every package needs
-them.
-"""
+"""The list of Phalanx's own keys that users write. `kube.keys` defines the keys, because all packages use them."""
 
 from kube import keys
 
@@ -18,4 +16,4 @@ KEYS: tuple[str, ...] = (
     keys.AUTOMATIC,
     keys.SHARES_GROUPS_WITH,
 )
-"""All keys of labels and annotations that users of this dialect write."""
+"""All keys of labels and annotations of Phalanx that users write."""

@@ -1,4 +1,4 @@
-"""The queue that a Gang names: what the gang is charged to, and the topology that it is placed in."""
+"""Gang objects that name a queue: the account whose quota they use, and the topology in which they are placed."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,9 +20,9 @@ _FIELD = "spec.queue"
 
 
 def charged(manifest: Manifest, spec: GangSpec, pods: Sequence[Pod], sources: Sources, findings: Findings) -> Charged:
-    """Return what the queue of a Gang charges it to.
+    """Return the account of the queue that a Gang object names; an empty `Charged` if it names none.
 
-    `pods`: the live pods of the gang. If they name a queue, too, it must be the same.
+    :param pods: the live pods of the gang. If they name a queue, too, it must be the same.
     """
     if sources.queues is None:
         return Charged()
@@ -43,10 +43,12 @@ def charged(manifest: Manifest, spec: GangSpec, pods: Sequence[Pod], sources: So
 
 
 def _check_same(manifest: Manifest, queue: str | None, pod: Pod, sources: Sources, findings: Findings) -> None:
-    """Report a pod that names another queue than its gang, or a queue although its gang names none.
+    """Report a pod that names another queue than its Gang object, or a queue although the Gang object names none.
 
-    A released pod only gets advice. A fault would make the gang invalid, and a user who may label the pod could thus
-    return quota that is in use.
+    A bound or released pod only gets advice. A fault would make the gang invalid, so a user who may label the pod could
+    free quota that is in use.
+
+    :param queue: the queue that the Gang object names; None for none.
     """
     named = sources.queues.named_on(pod) if sources.queues is not None else None
     if named is None or named.queue == queue:
@@ -63,18 +65,24 @@ def _check_same(manifest: Manifest, queue: str | None, pod: Pod, sources: Source
 
 
 def topology_kind(to: Charged) -> str | None:
-    """Return the topology kind for a Gang without one: None (any), or `NO_TOPOLOGY` if its flavors decide it."""
+    """Return the kind of the topologies in which a Gang object may be placed.
+
+    None: any. If a flavor of the gang's queue decides the topology, it is `NO_TOPOLOGY` until a flavor is chosen.
+    """
     return NO_TOPOLOGY if to.account is not None and to.account.only_theirs else None
 
 
 def settle_in(
     to: Charged, request: Request, spec: GangSpec, topologies: Sequence[Topology], findings: Findings
 ) -> Settled:
-    """Choose the topology and check the levels and slices against it; faults go to `findings`.
+    """Choose the topology of a Gang object, and check that it has the levels that the spec names.
 
-    If the Gang names no topology and flavors of its queue do, the topology is one of theirs. The flavor that planning
-    chooses decides which one. It suffices that one of them has all levels. A running gang stays charged, even if the
-    topologies change.
+    If the Gang names no topology and flavors of its queue do, the planner chooses a flavor and thus the topology. Then
+    it is enough that one of these topologies has all levels. A gang whose pods are all bound is not checked. Faults go
+    to `findings`.
+
+    :param to: the account of the gang.
+    :param request: the levels that the spec names.
     """
     if request.topology is None and to.dialect and to.account is None:
         return Settled()  # the queue's flavors, which are not known yet, may decide the topology

@@ -1,4 +1,4 @@
-"""The specs of Phalanx's own objects. Decoding is strict: an unknown field is an error."""
+"""The `spec`s of Gang and Topology objects (`phalanx.dev`). Decoding is strict: an unknown field is an error."""
 
 from typing import Literal
 
@@ -9,52 +9,52 @@ from kube.objects import NodeAffinity
 
 
 class Strict(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, kw_only=True):
-    """The base class of the specs of Phalanx's own objects."""
+    """The base class of the `spec`s of Gang and Topology objects. An unknown field is an error."""
 
 
 class LevelSpec(Strict, frozen=True):
-    """One level of a Topology."""
+    """One level of a Topology object: its name, and the node label that names a node's domain."""
 
     name: str
     node_label: str
 
 
 class TopologySpec(Strict, frozen=True):
-    """`spec` of a Topology: levels, widest first."""
+    """`spec` of a Topology object: its levels, the widest first."""
 
     levels: tuple[LevelSpec, ...]
 
 
 class SliceSpec(Strict, frozen=True):
-    """Every `size` consecutive members in one domain of `level`."""
+    """An entry of `slices`: every `size` members with consecutive ranks share one domain of `level`."""
 
     level: str
     size: int
 
 
 class MultipleSpec(Strict, frozen=True):
-    """Members in each used domain of `level` are a multiple of `of`."""
+    """An entry of `multiples`: the number of members in each domain of `level` is a multiple of `of`, or 0."""
 
     level: str
     of: int
 
 
 class CapSpec(Strict, frozen=True):
-    """At most `count` members in each domain of `level`."""
+    """An entry of `maxPerDomain`: each domain of `level` has at most `count` members."""
 
     level: str
     count: int
 
 
 class TogetherSpec(Strict, frozen=True):
-    """These sets share one domain of `level`."""
+    """An entry of `together`: all members of these pod sets are in one domain of `level`."""
 
     pod_sets: tuple[str, ...]
     level: str
 
 
 class PodSetSpec(Strict, frozen=True):
-    """One role of a gang."""
+    """An entry of `podSets` in a Gang's spec: one role, such as `worker`, with its own count and constraints."""
 
     name: str
     count: int
@@ -67,7 +67,7 @@ class PodSetSpec(Strict, frozen=True):
 
 
 class RequirementSpec(Strict, frozen=True):
-    """A NodeSelectorRequirement; the operators are those of the API."""
+    """core/v1 NodeSelectorRequirement, in the `nodeAffinity` of a Gang's spec."""
 
     key: str
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
@@ -75,28 +75,29 @@ class RequirementSpec(Strict, frozen=True):
 
 
 class TermSpec(Strict, frozen=True):
-    """A NodeSelectorTerm."""
+    """core/v1 NodeSelectorTerm, in the `nodeAffinity` of a Gang's spec."""
 
     match_expressions: tuple[RequirementSpec, ...] | None = None
     match_fields: tuple[RequirementSpec, ...] | None = None
 
 
 class SelectorSpec(Strict, frozen=True):
-    """A NodeSelector."""
+    """core/v1 NodeSelector, in the `nodeAffinity` of a Gang's spec."""
 
     node_selector_terms: tuple[TermSpec, ...]
 
 
 class WeightedTermSpec(Strict, frozen=True):
-    """A PreferredSchedulingTerm."""
+    """core/v1 PreferredSchedulingTerm, in the `nodeAffinity` of a Gang's spec."""
 
     weight: int
     preference: TermSpec
 
 
 class NodeAffinitySpec(Strict, frozen=True):
-    """A NodeAffinity with strict decoding. Otherwise a typo in one of its long field names would silently drop the
-    request.
+    """core/v1 NodeAffinity in a Gang's spec, decoded strictly.
+
+    Otherwise a typo in one of the long field names would silently drop the request.
     """
 
     required: SelectorSpec | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
@@ -105,14 +106,14 @@ class NodeAffinitySpec(Strict, frozen=True):
     )
 
     def value(self) -> NodeAffinity | None:
-        """Return the affinity as a Kubernetes object; None if nothing is requested."""
+        """Return the affinity as the type that pods use; None if it has no terms."""
         written = msgspec.to_builtins(self)
         affinity = msgspec.convert(without_nulls(written), NodeAffinity)
         return affinity if affinity.required or affinity.preferred else None
 
 
 class GangSpec(Strict, frozen=True):
-    """`spec` of a Gang. A null is as good as an absent field."""
+    """`spec` of a Gang object. A field that is null counts as absent."""
 
     topology: str | None = None
     min_member: int | None = None

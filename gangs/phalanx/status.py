@@ -1,4 +1,4 @@
-"""The status of Phalanx's own Topology objects: the domains of the cluster, their nodes and their free capacity."""
+"""The status of a `phalanx.dev` Topology object: the domains of the cluster, their nodes and their free capacity."""
 
 from collections import Counter
 from typing import Any
@@ -10,22 +10,26 @@ from kube.keys import API_VERSION
 from kube.quantities import in_bytes, written
 
 MAX_DOMAINS = 500
-"""Entries in one status: some 100 KB. Levels that would go beyond are left out whole, narrowest first."""
+"""The most domains in one status, which then has some 100 KB. Levels with more are left out, the narrowest first."""
 
 _DIGITS, _BITS = 3, 10
-"""Precision of amounts: decimal digits, and bits for bytes. A smaller change does not justify a write of the status."""
+"""The precision of amounts in the status: 3 decimal digits; for bytes 10 bits.
+
+With more, the status would have to be written for every small change.
+"""
 
 
 def topology_status(view: TopologyView) -> ObjectStatus:
-    """The status of a Topology object."""
+    """Return the status of the Topology object that describes the topology of the view."""
     return ObjectStatus(ObjectRef(API_VERSION, KIND, "", view.topology.name), domains_status(view), PLURAL)
 
 
 def domains_status(view: TopologyView, *, max_domains: int = MAX_DOMAINS) -> Status:
     """Return the fields of the status.
 
-    `domains` lists every domain from the widest level to the node, each domain before the domains inside it. An entry
-    has the path, the nodes, and the free capacity, rounded down to three digits. `omitted` names the levels left out.
+    `domains` lists the domains of all levels, each domain before the domains inside it. An entry has its path, the
+    number of its nodes, and its free capacity, rounded down to three digits. If there are more than `max_domains`,
+    narrow levels are left out, and `omitted` names them.
     """
     levels, free = view.topology.levels, view.free_under()
     depth = _depth(view, max_domains)
@@ -47,7 +51,7 @@ def domains_status(view: TopologyView, *, max_domains: int = MAX_DOMAINS) -> Sta
 
 
 def _paths(view: TopologyView, depth: int) -> list[DomainPath]:
-    """The domains of the `depth` widest levels, each before those inside it, in the order of the tree."""
+    """Return the paths of the domains of the `depth` widest levels, each before the domains inside it."""
     found: dict[DomainPath, None] = {}
     for name, above in view.path_of.items():
         path = (*above, name)
@@ -57,7 +61,7 @@ def _paths(view: TopologyView, depth: int) -> list[DomainPath]:
 
 
 def _depth(view: TopologyView, max_domains: int) -> int:
-    """Return how many levels fit into the status, counted from the widest."""
+    """Return how many of the widest levels have at most `max_domains` domains together."""
     total = 0
     for position in range(len(view.topology.levels)):
         total += _width(view, position)
@@ -67,7 +71,7 @@ def _depth(view: TopologyView, max_domains: int) -> int:
 
 
 def _width(view: TopologyView, position: int) -> int:
-    """How many domains the level at that position has."""
+    """Return the number of domains of the level at this index (0 is the widest)."""
     depth = position + 1
     if depth == len(view.topology.levels):
         return len(view.path_of)
@@ -88,6 +92,6 @@ def _quantities(amounts: ResourceAmounts) -> dict[str, str]:
 
 
 def _rounded(resource: str, amount: int) -> int:
-    """The amount with its first digits alone, rounded down; bytes, which people count in powers of 2, by their bits."""
+    """Return an amount rounded down to its first `_DIGITS` digits; for bytes, to its first `_BITS` bits."""
     step = 2 ** max(0, amount.bit_length() - _BITS) if in_bytes(resource) else 10 ** max(0, len(str(amount)) - _DIGITS)
     return int(amount // step * step)

@@ -1,4 +1,4 @@
-"""Our own Topology objects: named levels over node labels, widest first, the node implied."""
+"""Topology objects of `phalanx.dev`: levels with a name and a node label each. The node level is added if absent."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,7 @@
-"""Gangs of workloads that are unreadable or whose kind has no WorkloadKind (any more). Only their pods are read.
+"""Gangs whose workload cannot be read any more, because the WorkloadKind that described its kind is gone or invalid.
 
-Such a gang stays as its mirror shows it, so that a running gang keeps its minimum. It waits for the WorkloadKind.
+Only their pods are known. The rest of the gang is taken from its mirror (a Gang object), so that a running gang keeps
+its minimum. The gang waits for the WorkloadKind.
 """
 
 from collections.abc import Sequence
@@ -8,7 +9,7 @@ from dataclasses import replace
 
 from gangs.findings import Findings
 from gangs.manifests import MalformedError, decode, group_of, ref_of
-from gangs.membership import Seat, live, promised, seated
+from gangs.membership import Seat, given_rank, live, seated
 from gangs.mirrors import mirrored_key
 from gangs.model import Gang, GangKey, Manifest, PodSet
 from gangs.phalanx.gang_objects import KIND, rank_places
@@ -22,8 +23,14 @@ from kube import keys
 from kube.objects import Pod
 
 
-def as_before(gang: Gang, pods: Sequence[Pod], sources: Sources) -> Gang:
-    """Return the gang of pods with an unreadable workload as its mirror shows it; any other gang unchanged."""
+def as_mirrored(gang: Gang, pods: Sequence[Pod], sources: Sources) -> Gang:
+    """Return the gang of pods whose workload cannot be read, with pod sets, minimum and levels from its mirror.
+
+    A gang of a built-in kind or of a Gang object is returned unchanged.
+
+    :param gang: the gang as derived from its pods alone.
+    :param pods: the pods that name it.
+    """
     group, kind = group_of(gang.source.api_version), gang.source.kind
     if (group, kind) in WORKLOADS or group == keys.GROUP:
         return gang
@@ -35,7 +42,7 @@ def as_before(gang: Gang, pods: Sequence[Pod], sources: Sources) -> Gang:
     names = [each.name for each in before.pod_sets]
     roles = {pod.key: role if (role := role_of(pod)) in names else names[0] for pod in live(pods)}
     found = Findings()  # discarded: these faults are reported already
-    seats = [Seat(pod, roles[pod.key], promised(pod, rank_places(pod), found)) for pod in live(pods)]
+    seats = [Seat(pod, roles[pod.key], given_rank(pod, rank_places(pod), found)) for pod in live(pods)]
     there = list(roles.values())
     sets = tuple(
         PodSet(each.name, max(each.count, there.count(each.name)), least)
@@ -55,7 +62,7 @@ def as_before(gang: Gang, pods: Sequence[Pod], sources: Sources) -> Gang:
 
 
 def _awaited(group: str, kind: str, sources: Sources) -> str:
-    """Return the WorkloadKind that the gang waits for because it is missing or not in force; "" if it is in force."""
+    """Return the entry of `Gang.waiting_for` about the missing or invalid WorkloadKind of a kind; "" if it is valid."""
     for manifest in sources.of_kind(keys.GROUP, user_defined_kinds.KIND):
         spec = manifest.get("spec") or {}
         if (spec.get("group"), spec.get("kind")) == (group, kind):
@@ -66,7 +73,7 @@ def _awaited(group: str, kind: str, sources: Sources) -> str:
 
 
 def _shown(key: GangKey, sources: Sources) -> GangSpec | None:
-    """Return the spec of a gang's mirror; None if there is no mirror, or if it is malformed."""
+    """Return the spec of a gang's mirror (a Gang object); None if there is none, or if it is malformed."""
     for manifest in sources.sought(keys.GROUP, KIND, _mirrored_in, key):
         try:
             return decode(manifest.get("spec") or {}, GangSpec, ref_of(manifest), "spec")

@@ -1,4 +1,4 @@
-"""The Run:ai dialect as the table of dialects knows it."""
+"""Run:ai's dialect: the implementation of the protocols in `gangs.dialects.protocol`."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -17,11 +17,11 @@ from kube.objects import Pod
 from kube.topology import Topology
 
 _ANNOTATED = tuple(each for each in (*WITH_RULES, *WATCHED) if WORKLOADS[each.group, each.kind].by_annotation)
-"""Kinds whose annotations make gangs."""
+"""The kinds that Run:ai's annotations can make gangs."""
 
 
 class RunaiDialect:
-    """Workloads with annotations of kai.scheduler, and its Topology objects."""
+    """Run:ai's dialect: workloads and pods with `kai.scheduler/…` annotations, and kai.scheduler's Topology objects."""
 
     name = NAME
     pod_keys = PodKeys(
@@ -46,18 +46,20 @@ class RunaiDialect:
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:
-        """Return the gang of the pod's workload, if the mark names it; else the gang of its controller, or of the pod
-        itself.
+        """Return the gang that the pod's workload is, if the pod has the label `phalanx.dev/workload`.
+
+        Otherwise, if the pod itself has Run:ai's annotations, return the gang of its controller, or of this pod alone.
+        Return None for any other pod.
         """
         name = workloads.gang_of(pod) or owned_pods.owner_of(pod)
         return GangKey(NAME, pod.metadata.namespace, name) if name else None
 
     def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
-        """Return "": Run:ai protects no pod. Priority classes decide which pods may be victims."""
+        """Return "": in Run:ai's dialect no key exempts a pod from eviction."""
         return ""
 
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
-        """Return one gang for each workload that asks, and one for each other controller whose pods ask."""
+        """Return one gang for each workload with Run:ai's annotations, and for each controller whose pods have them."""
         findings = Findings()
         gangs = self._read_workloads(sources, topologies, about, findings)
         for manifest in sources.called(about):
@@ -72,7 +74,7 @@ class RunaiDialect:
     def _read_workloads(
         self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None, findings: Findings
     ) -> list[Gang]:
-        """Read one gang for each workload that asks, and for each missing workload whose pods exist."""
+        """Return the gangs of workloads with Run:ai's annotations, and of labelled pods whose workload is missing."""
         made, gangs = makers.by_workload(sources.pods, NAME), list[Gang]()
         for kind in _ANNOTATED:
             at = kind.group, kind.kind
@@ -91,17 +93,17 @@ class RunaiDialect:
         return [*gangs, *(each for each in waiting if each is not None)]
 
     def asks(self, annotations: Mapping[str, str]) -> bool:
-        """Whether a workload of which another object is made that is the gang asks for one."""
+        """Whether the annotations of a workload whose child workload is the gang ask for a gang."""
         return wishes.opted_in(wishes.of(annotations))
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
-        """The Topology objects of kai.scheduler."""
+        """Return the topologies of valid Topology objects of kai.scheduler. Faults of the others go to `findings`."""
         written = sources.of_kind(keys.GROUP, keys.TOPOLOGY_OBJECT)
         found = (topologies.topology_of(each, findings) for each in written)
         return [each for each in found if each is not None]
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
-        """The label by which the pods of a workload that is a gang are known."""
+        """Return the label `phalanx.dev/workload` for the pod templates of a workload that is a gang; else empty."""
         del claimed
         return workloads.template_labels(manifest, sources)
 
@@ -117,7 +119,7 @@ def _read_parts(
 
 
 def _pods_by_owner(pods: Sequence[Pod]) -> dict[GangKey, list[Pod]]:
-    """The pods that ask for themselves, by their gang."""
+    """Return, by gang, the pods that ask by annotations of their own and whose workload is no gang as a whole."""
     found: defaultdict[GangKey, list[Pod]] = defaultdict(list)
     for pod in pods:
         name = owned_pods.owner_of(pod)

@@ -1,12 +1,14 @@
-"""Every key string of Run:ai that is read or knowingly not honoured, once. Sources: its guide on topology-aware
-scheduling, and the API package and the pod grouper of KAI Scheduler (v0.17), on which it rests.
+"""The keys and fields of Run:ai that Phalanx reads, refuses or ignores.
+
+Sources: Run:ai's guide on topology-aware scheduling, and the API package and the pod grouper of KAI Scheduler (v0.17),
+on which Run:ai is built.
 """
 
 GROUP = "kai.scheduler"
 VERSIONS = ("v1alpha1",)
 TOPOLOGY_OBJECT = "Topology"
 TOPOLOGY_KIND = f"{TOPOLOGY_OBJECT}.{GROUP}"
-"""The kind with its group. It distinguishes these topologies from other systems' objects of the kind Topology."""
+"""The value of `kube.topology.Topology.kind` for these topologies. Other systems have a kind Topology, too."""
 
 PREFIX = f"{GROUP}/"
 TOPOLOGY = f"{PREFIX}topology"
@@ -16,30 +18,30 @@ MIN_MEMBER = f"{PREFIX}batch-min-member"
 SKIP = f"{PREFIX}skip-podgrouper"
 
 WISHES = (TOPOLOGY, REQUIRED, PREFERRED, MIN_MEMBER)
-"""Annotations by which a Job opts in, on itself or on its pod template. A single annotation suffices."""
+"""The annotations that make a workload, or the pods of a template, a gang. A single annotation is enough."""
 
 PROPAGATED = (*WISHES, SKIP)
-"""Annotations that a workload propagates to its child workload, which is the gang."""
+"""Annotations that are copied from a workload to its child workload, which is the gang."""
 
 GROUPED = ("pod-group-name", "scheduling.run.ai/pod-group")
-"""Annotations of pods in a PodGroup of KAI Scheduler. The PodGroup then is their gang."""
+"""Annotations by which pods name a PodGroup of KAI Scheduler, which is then their gang."""
 
 SEGMENT_SIZE = f"{PREFIX}segment-size"
 SEGMENT_REQUIRED = f"{PREFIX}segment-topology-required-placement"
 SEGMENTS = (SEGMENT_SIZE, SEGMENT_REQUIRED, f"{PREFIX}segment-topology-preferred-placement")
-"""Parts of a PyTorchJob or LeaderWorkerSet that are placed together; no Job has them."""
+"""Annotations by which consecutive pods of a PyTorchJob or LeaderWorkerSet, a segment, share one domain."""
 
 WITHOUT_EFFECT = (f"{PREFIX}preemption-delay", f"{PREFIX}staleness-grace-period")
-"""Annotations that are admitted with a warning."""
+"""Annotations that have no effect in Phalanx. A warning reports them."""
 
 NODE_POOL = f"{PREFIX}node-pool"
-"""Label of a Job or of its pods: the node pool that they may use. Label of nodes: the pool they are in."""
+"""Label of a workload or of its pods: the node pool that they must use. Label of a node: its node pool."""
 QUEUE = f"{PREFIX}queue"
 PREEMPTIBILITY = f"{PREFIX}preemptibility"
 TASK_PRIORITY = f"{PREFIX}task-priority"
 
 SCHEDULERS = ("kai-scheduler", "runai-scheduler")
-"""Scheduler names that Run:ai's users write. Phalanx replaces them by the stock scheduler."""
+"""Scheduler names in manifests of Run:ai's users. Phalanx replaces them by the stock scheduler."""
 
 KEYS: tuple[str, ...] = (
     *(f"spec.levels[].{field}" for field in ("nodeLabel", "alias")),

@@ -1,8 +1,8 @@
-"""Run:ai's annotations on workloads that are no Jobs, and on their pod templates: refused where no gang comes of them.
+"""The review of Run:ai's annotations on workloads other than Jobs, and on their pod templates.
 
-A workload that carries the annotations itself is one gang (`workloads`). If pods carry them, the pods of one controller
-are one gang (`owned_pods`). Annotations that reach no pod, or that several controllers would divide among their pods,
-are reported on the workload before any pod is refused.
+A workload with the annotations on itself is one gang (`workloads`). If its pods have them, the pods of each controller
+are one gang (`owned_pods`). Annotations that make no gang, or that would make several gangs of one workload, are
+reported on the workload, before its pods would be refused.
 """
 
 from collections.abc import Sequence
@@ -22,13 +22,14 @@ from kube.topology import Topology
 
 _TO_GANG = f"make a Gang object and label the pod templates {GANG}: <its name> instead"
 _SEVERAL = {"JobSet", "LeaderWorkerSet", "MPIJob", "SparkApplication"}
-"""Kinds whose pods have several controllers."""
+"""Kinds whose pods have several controllers, such as the Jobs of a JobSet."""
 _COUNTED = (Made.TOGETHER, Made.ALONE)
 
 
 def check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> None:
-    """Report the faults of a workload and its templates, unless a controller owns the workload. Raises
-    `MalformedError`.
+    """Report faults of Run:ai's annotations on a workload other than a Job, and on its pod templates.
+
+    A workload that another one created is not checked. Raises `MalformedError`.
     """
     annotations = other_workload(manifest, findings)
     if annotations is None or pod_templates.controlled(manifest):
@@ -55,7 +56,12 @@ def _remedy(kind: str, made: Made | None, templates: Sequence[Template]) -> str:
 def _advise_silent(
     ref: ObjectRef, asking: Sequence[Template], templates: Sequence[Template], findings: Findings
 ) -> None:
-    """Say which pods of a workload that is a gang are none of its members."""
+    """Report, as advice, pod templates of a gang's workload that lack the annotations.
+
+    Their pods are no members of the gang, so they start by themselves.
+
+    :param asking: the templates that have the annotations.
+    """
     for each in templates:
         elsewhere = GANG in each.labels or any(each.annotations.get(key) for key in keys.GROUPED)
         if each.count and each not in asking and not elsewhere:

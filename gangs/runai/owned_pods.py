@@ -1,9 +1,8 @@
-"""Pods that carry Run:ai's annotations themselves, of workloads other than Jobs. The pods of one controller are one
-gang.
+"""Gangs of pods that have Run:ai's annotations themselves, of workloads other than Jobs.
 
-The replica templates of a PyTorchJob, or the template of a StatefulSet, propagate the annotations. The number of pods
-that start together is in the annotation `batch-min-member`. Without it, the number comes from the workload, if the
-number of its pods is read for its kind.
+The pods of one controller are one gang. They get the annotations from their pod templates, such as the replica specs of
+a PyTorchJob. The annotation `batch-min-member` has the number of pods that start together. Without it, the number comes
+from the workload, if Phalanx can count the pods of its kind.
 """
 
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from gangs.findings import Findings
 from gangs.manifests import MalformedError, group_of, integer, pod_ref
 from gangs.membership import Seat, age, check_priorities, live, seated
 from gangs.model import Gang, GangKey, Manifest, ObjectRef
-from gangs.pod_consensus import check_alike, speakers
+from gangs.pod_consensus import check_alike, decisive_pods
 from gangs.runai import NAME, keys, wishes
 from gangs.runai.role_levels import RAY_CLUSTER
 from gangs.runai.wishes import Wishes
@@ -34,10 +33,10 @@ _INSTEAD = "write those on it, or make a Gang object with slices for these pods"
 
 
 def owner_of(pod: Pod) -> str | None:
-    """Return the name of the pod's controller, whose pods are the gang; the pod's own name if it has no controller.
+    """Return the name of the gang of a pod that has Run:ai's annotations; None for a pod without them.
 
-    Return None for other pods. Pods of Jobs are identified by the label that admission put on their template, and
-    pods of a PodGroup by the group.
+    It is the name of the pod's controller, or the pod's own name if it has none. Return None also for pods of Jobs,
+    whose gang is named by a label, and for pods that name a PodGroup, which is then their gang.
     """
     annotations = pod.metadata.annotations
     if not annotations or not wishes.opted_in(wishes.of_pod(pod)) or any(annotations.get(key) for key in keys.GROUPED):
@@ -50,7 +49,7 @@ def owner_of(pod: Pod) -> str | None:
 
 
 def counted(manifest: Manifest) -> bool:
-    """Whether the number of a workload's pods is read, so that its pods need not state how many start together."""
+    """Whether Phalanx can count the pods of the workload's kind, so that they need not state a minimum."""
     row = row_of(manifest)
     if row is not None and row.child is not None:
         row = row_of_child(row.child)
@@ -58,12 +57,12 @@ def counted(manifest: Manifest) -> bool:
 
 
 def asking(manifest: Manifest) -> list[Template]:
-    """The templates of a workload whose pods ask by themselves. Raises `MalformedError`."""
+    """Return the pod templates of a workload that have Run:ai's annotations (`asks`). Raises `MalformedError`."""
     return [each for each in pod_templates.templates(manifest) if asks(each)]
 
 
 def asks(template: Template) -> bool:
-    """Whether the pods of a template ask by themselves, and are in no PodGroup."""
+    """Whether a pod template has annotations of Run:ai that ask for a gang, and names no PodGroup."""
     return wishes.opted_in(wishes.of(template.annotations)) and not any(
         template.annotations.get(key) for key in keys.GROUPED
     )
@@ -72,13 +71,15 @@ def asks(template: Template) -> bool:
 def read_pods(
     name: str, pods: Sequence[Pod], sources: Sources, topologies: Sequence[Topology], findings: Findings, *, taken: bool
 ) -> Gang | None:
-    """Return the gang of one controller's pods; None if they have faults or are gone. `taken`: a Job of that name is
-    a gang.
+    """Return the gang of the pods of one controller; None if no pod is live, or if there are faults.
+
+    :param name: the name of the controller.
+    :param taken: whether another workload with this name is a gang, which is a fault.
     """
     own_pods = sorted(live(pods), key=lambda pod: age(pod.metadata))
     if not own_pods:
         return None
-    first, says, own = own_pods[0], speakers(own_pods)[0], Findings()
+    first, says, own = own_pods[0], decisive_pods(own_pods)[0], Findings()
     ref, asked = pod_ref(says), wishes.of_pod(says)
     if taken:
         problem = f"Job {first.metadata.namespace}/{name}, which is a gang, has the same name"
@@ -110,7 +111,10 @@ def read_pods(
 
 
 def _same(pod: Pod) -> str:
-    """Return the remedy for pod templates with different annotations."""
+    """Return the remedy for a workload whose pod templates have different annotations.
+
+    :param pod: a pod of the workload.
+    """
     same, owner = "write the same on all pod templates", controller_of(pod)
     if owner is None or (group_of(owner.api_version), owner.kind) != RAY_CLUSTER:
         return same
@@ -118,7 +122,10 @@ def _same(pod: Pod) -> str:
 
 
 def _workload_of(pod: Pod, sources: Sources) -> tuple[Manifest | None, tuple[str, ...]]:
-    """Return the workload of the pod if its number of pods is read, and what the gang waits for if it is missing."""
+    """Return the workload of a pod, if Phalanx can count the pods of its kind; else None.
+
+    The second part has the entries of `Gang.waiting_for`: the workload, if it does not exist.
+    """
     maker = pod_templates.maker_of(pod)
     if maker is None or maker.made is not Made.TOGETHER:
         return None, ()
@@ -129,7 +136,7 @@ def _workload_of(pod: Pod, sources: Sources) -> tuple[Manifest | None, tuple[str
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """Counts of a workload's pods that ask for a gang: how many must start together, and how many there are."""
+    """The pods of a workload whose templates have Run:ai's annotations: their minimum, and their number."""
 
     least: int = 0
     total: int = 0
@@ -149,8 +156,10 @@ def _counts(workload: Manifest | None, findings: Findings) -> _Counts | None:
 def _minimum(pod: Pod, asked: Wishes, counts: _Counts | None, findings: Findings) -> int:
     """Return the number of pods that must start together: the annotation's value, else the workload's minimum.
 
-    A pod without a controller is a gang of one. If the controller's number of pods is not read, a missing annotation is
+    A pod without a controller is a gang of one. If Phalanx cannot count the controller's pods, a missing annotation is
     a fault.
+
+    :param counts: the numbers of the workload's pods; None if they are unknown.
     """
     written, owner = wishes.value_of(asked, keys.MIN_MEMBER), controller_of(pod)
     at, ref = annotation(keys.MIN_MEMBER), pod_ref(pod)
@@ -172,7 +181,12 @@ def _minimum(pod: Pod, asked: Wishes, counts: _Counts | None, findings: Findings
 
 
 def _check_owners(pods: Sequence[Pod], findings: Findings) -> None:
-    """Report pods of a workload of another kind than the oldest pod's. The two workloads share only their name."""
+    """Report pods whose controller is of another kind than that of the oldest pod.
+
+    Two controllers of different kinds then have the same name, and their pods would be in one gang.
+
+    :param pods: the pods of a gang, the oldest first.
+    """
     first = pods[0]
     for pod in pods[1:]:
         if _owner(pod) != _owner(first):

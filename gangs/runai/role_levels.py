@@ -1,8 +1,8 @@
-"""Levels of a single role besides those of its workload: of a RayCluster's group, or of a JobSet's replicated job.
+"""Levels of one role of a workload, besides those of the workload: of a RayCluster's group, or of a replicated job.
 
-KAI Scheduler makes a subgroup of each role, with a topology constraint of its own (pod grouper, v0.17). For a Ray group
-it reads the constraint from the pod template. For a replicated job it reads the constraint from the metadata of the Job
-template, for each Job by itself. These metadata also hold the number of pods that must start together in each Job.
+A role is a pod set. As KAI Scheduler (pod grouper, v0.17), Phalanx reads the levels of a RayCluster's group from its
+pod template. It reads those of a JobSet's replicated job from the metadata of the Job template, and they apply to each
+Job by itself. These metadata may also have the number of pods that must start together in each Job.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from gangs.runai import keys, wishes
 from gangs.runai.wishes import Wishes
 from gangs.topology.levels import LevelWish
 from gangs.workloads import pod_templates
-from gangs.workloads.annotations import Most, check_number
+from gangs.workloads.annotations import LargestMinimum, check_number
 from gangs.workloads.pod_templates import Template
 
 RAY_CLUSTER = ("ray.io", "RayCluster")
@@ -25,36 +25,42 @@ JOB_SET = ("jobset.x-k8s.io", "JobSet")
 
 @dataclass(frozen=True, slots=True)
 class RoleLevels:
-    """The request for a single role. `in_each`: the number of pods that share the required level; None: all pods."""
+    """The levels that one role (pod set) of a workload requests for itself.
+
+    `said`: Run:ai's annotations of the role. `in_each`: the number of consecutive pods that must share one domain of
+    the required level, which is the size of a Job; None: all pods of the role.
+    """
 
     said: Wishes
     in_each: int | None = None
 
     @property
     def required(self) -> LevelWish | None:
-        """The level of which one domain must hold these pods."""
+        """The level of which the pods must share one domain; None if there is none."""
         return wishes.level(self.said, keys.REQUIRED)
 
     @property
     def preferred(self) -> LevelWish | None:
-        """The level of which one domain should hold these pods, if possible."""
+        """The level of which the pods should share one domain; None if there is none."""
         return wishes.level(self.said, keys.PREFERRED)
 
     @property
     def levels(self) -> tuple[LevelWish, ...]:
-        """Every level that is named."""
+        """The required and the preferred level, without None."""
         return tuple(each for each in (self.required, self.preferred) if each is not None)
 
     def beside(self, asked: Wishes) -> Wishes:
-        """Return the role's request. If it prefers but requires no level, the workload's required level is added.
+        """Return the role's annotations, with the workload's required level if the role only prefers a level.
 
-        The preferred level must be narrower than that required level.
+        The result is used to check that the preferred level is narrower than the required one.
+
+        :param asked: the workload's annotations.
         """
         of_all = {key: wish for key, wish in asked.items() if key == keys.REQUIRED and keys.PREFERRED in self.said}
         return {**of_all, **self.said}
 
     def of(self, pod_set: PodSet) -> PodSet:
-        """Return the pod set of the role with its levels."""
+        """Return the role's pod set with these levels added."""
         required = self.required.level if self.required else None
         pod_set = replace(pod_set, preferred=self.preferred.level if self.preferred else None)
         if self.in_each is None or required is None:
@@ -67,7 +73,10 @@ def _kind(manifest: Manifest) -> tuple[str, str]:
 
 
 def of_one_role(manifest: Manifest, template: Template) -> Wishes:
-    """Return the annotations that KAI Scheduler applies only to the pods of this template."""
+    """Return the annotations of Run:ai that apply only to the pods of this template, as in KAI Scheduler.
+
+    The result is empty for kinds other than RayCluster and JobSet.
+    """
     if _kind(manifest) == RAY_CLUSTER:
         return wishes.of_template(template)
     if _kind(manifest) == JOB_SET:
@@ -79,7 +88,8 @@ def of_one_role(manifest: Manifest, template: Template) -> Wishes:
 def said_for_all(manifest: Manifest, template: Template) -> Mapping[str, str]:
     """Return the annotations of a pod template that apply to all pods of the workload.
 
-    They may repeat the workload's own annotations but not contradict them.
+    They may repeat the workload's own annotations, but must not contradict them. For a RayCluster, levels on a template
+    apply to its own pods only, so they are left out.
     """
     if _kind(manifest) != RAY_CLUSTER:
         return template.annotations
@@ -87,7 +97,11 @@ def said_for_all(manifest: Manifest, template: Template) -> Mapping[str, str]:
 
 
 def check(marked: LabelledWorkload, ref: ObjectRef, findings: Findings) -> None:
-    """Report faulty annotations on a JobSet's Job templates, and annotations there that apply to all pods."""
+    """Report faults of Run:ai's annotations on the Job templates of a JobSet.
+
+    :param marked: the JobSet; a workload of another kind is not checked.
+    :param ref: the workload, for messages.
+    """
     own_words = metadata_of(marked.manifest).annotations
     for each in marked.gated if _in_jobs(marked.manifest) else ():
         said = of_one_role(marked.manifest, each)
@@ -102,13 +116,16 @@ def check(marked: LabelledWorkload, ref: ObjectRef, findings: Findings) -> None:
 
 
 def _short(own_words: Mapping[str, str], marked: LabelledWorkload) -> bool:
-    """Whether fewer pods than all may start together."""
+    """Whether the workload's annotation `batch-min-member` is lower than the number of its pods.
+
+    :param own_words: the annotations of the workload.
+    """
     least = integer(own_words.get(keys.MIN_MEMBER, ""))
     return least is not None and least < sum(each.count for each in marked.gated)
 
 
 def least_of_jobs(marked: LabelledWorkload) -> int:
-    """Return the number of pods that must start together, if Job templates state minimums; else 0.
+    """Return the number of a JobSet's pods that must start together, if a Job template states a minimum; else 0.
 
     Templates without a minimum count with all their pods.
     """
@@ -120,12 +137,16 @@ def least_of_jobs(marked: LabelledWorkload) -> int:
 def role_levels(
     marked: LabelledWorkload, asked: Wishes, ref: ObjectRef, findings: Findings
 ) -> Mapping[str, RoleLevels]:
-    """Return the levels of each role with levels of its own. `asked`: the workload's request for all its pods."""
+    """Return, by role (name of the pod set), its levels, for roles that request levels of their own.
+
+    :param asked: the workload's annotations.
+    :param ref: the workload, for messages.
+    """
     found = dict[str, RoleLevels]()
     for each in marked.gated:
         said = dict(of_one_role(marked.manifest, each))
         if wishes.value_of(said, keys.REQUIRED) == wishes.value_of(asked, keys.REQUIRED):
-            said.pop(keys.REQUIRED, None)  # all pods share such a domain, so these do
+            said.pop(keys.REQUIRED, None)  # adds nothing: all pods of the workload share this domain
         several = _in_jobs(marked.manifest) and each.count > each.in_each
         if several and (preferred := said.pop(keys.PREFERRED, None)) is not None:
             text = "is not honoured where a template has several replicas: each Job would have a wish of its own"
@@ -141,7 +162,7 @@ def _in_jobs(manifest: Manifest) -> bool:
 
 
 def with_minimums(marked: LabelledWorkload, ref: ObjectRef, findings: Findings) -> LabelledWorkload:
-    """Return the workload with the minimums that are written on its Job templates."""
+    """Return the workload with the minimums in the annotations of its Job templates, if it is a JobSet."""
     return replace(marked, gated=[_with_minimum(marked.manifest, each, ref, findings) for each in marked.gated])
 
 
@@ -149,7 +170,9 @@ def _with_minimum(manifest: Manifest, template: Template, ref: ObjectRef, findin
     written = of_one_role(manifest, template).get(keys.MIN_MEMBER) if _in_jobs(manifest) else None
     if written is None or not template.count:
         return template
-    check_number(ref, written.field, written.value, Most(template.in_each, "that each Job runs", "raise it"), findings)
+    check_number(
+        ref, written.field, written.value, LargestMinimum(template.in_each, "that each Job runs", "raise it"), findings
+    )
     least = integer(written.value)
     if least is None or not 0 < least < template.in_each:
         return template

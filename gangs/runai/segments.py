@@ -1,8 +1,8 @@
-"""Segments: parts of a PyTorchJob's workers, or of a LeaderWorkerSet's group, whose pods share a domain.
+"""Segments: equal parts of a PyTorchJob's workers, or of a LeaderWorkerSet's group, whose pods must share one domain.
 
-KAI Scheduler reads them from the pod template of the workers (pod grouper, v0.17). Pod i is in segment
-i // `segment-size`. A segment is in one domain of `segment-topology-required-placement`. In Phalanx, segments are
-slices of the pod set.
+As in KAI Scheduler (pod grouper, v0.17), annotations on the workers' pod template ask for them. The pod with the rank i
+is in segment i // `segment-size`. The pods of a segment share one domain of the level
+`segment-topology-required-placement`. In Phalanx, segments are slices of the pod set.
 """
 
 from dataclasses import dataclass, replace
@@ -21,29 +21,32 @@ _GANG = "make a Gang object with slices for these pods"
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """The slice rule of a pod set that is divided into segments, and its level with the field that names it."""
+    """The slices that result from the segment annotations on a pod template, and their level with its field."""
 
     rule: SliceRule
     level: LevelWish
 
     @property
     def levels(self) -> tuple[LevelWish, ...]:
-        """Every level that is named."""
+        """The level of the segments, in a tuple."""
         return (self.level,)
 
     def of(self, pod_set: PodSet) -> PodSet:
-        """Return the pod set with the slice rule."""
+        """Return the pod set with these slices added."""
         return replace(pod_set, slices=(self.rule,))
 
 
 def divides(manifest: Manifest, template: Template) -> bool:
-    """Whether the pods of a template may be divided into segments."""
+    """Whether a pod template may have segment annotations: the workers of a PyTorchJob or LeaderWorkerSet."""
     kind = group_of(str(manifest.get("apiVersion", ""))), manifest.get("kind")
     return kind in _DIVIDED and template.role == WORKER
 
 
 def segments_of(marked: LabelledWorkload, template: Template, ref: ObjectRef, findings: Findings) -> Segments | None:
-    """Return the segments of a template's pods; None if they are not divided or have faults."""
+    """Return the segments that a pod template's annotations ask for; None if there are none, or if there are faults.
+
+    :param ref: the workload, for messages.
+    """
     said = wishes.of_template(template)
     size_at, level_at, preferred_at = (said.get(key) for key in keys.SEGMENTS)
     if preferred_at is not None:

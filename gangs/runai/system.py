@@ -1,4 +1,4 @@
-"""NVIDIA Run:ai as a system that may run here; names as its installation guide has them."""
+"""How Phalanx detects that NVIDIA Run:ai runs in the cluster, by the names in its installation guide."""
 
 from gangs.runai import NAME
 from gangs.system import System
@@ -11,4 +11,4 @@ RUNAI = System(
     namespace="runai",
     schedulers=("runai-scheduler",),
 )
-"""It rests on KAI Scheduler: each of the two reads the other's objects."""
+"""NVIDIA Run:ai. It is built on KAI Scheduler, so it also handles the dialect of KAI Scheduler."""

@@ -1,4 +1,4 @@
-"""Run:ai's Topology: node labels, widest first, each with an optional alias.
+"""Topology objects of kai.scheduler, which Run:ai uses: node labels, the widest level first, with optional aliases.
 
 The rules are those of KAI Scheduler's CRD and of its validating webhook.
 """
@@ -19,14 +19,14 @@ NODE_LEVEL = "node"
 
 
 class LevelSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """One level."""
+    """One level of a Topology object of kai.scheduler: its node label, and another name for it."""
 
     node_label: str
     alias: str | None = None
 
 
 class TopologySpec(msgspec.Struct, frozen=True, rename="camel"):
-    """`spec` of a Topology."""
+    """`spec` of a Topology object of kai.scheduler."""
 
     levels: tuple[LevelSpec, ...]
 
@@ -34,8 +34,9 @@ class TopologySpec(msgspec.Struct, frozen=True, rename="camel"):
 def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
     """Return the topology that a manifest describes; None if it is invalid. Faults go to `findings`.
 
-    A level has the names label, alias, and last part of the label. `cloud.provider.com/topology-rack` is also
-    `topology-rack` and `rack`, unless another level has that name. The node is the last level, listed or not.
+    Users may name a level by its label, its alias, or the last part of the label. The level with the label
+    `cloud.provider.com/topology-rack` is also called `topology-rack` and `rack`, unless another level has that name.
+    The node level is the last one, whether or not the object lists it.
     """
     ref, spec = ref_of(manifest), spec_of(manifest, TopologySpec, findings)
     if spec is None:
@@ -54,9 +55,9 @@ def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
 
 
 def _levels(written: Sequence[LevelSpec]) -> tuple[Level, ...]:
-    """Return the levels with their names. No level gets a name that two levels would share.
+    """Return the levels, each with its name and its aliases. A name that two levels would share is left out.
 
-    The main name of a level without another name is its label.
+    The name of a level is its alias, else its shortest name, else its label.
     """
     offered = [_names(each) for each in written]
     times = Counter(name for names in offered for name in set(names))
@@ -70,7 +71,7 @@ def _levels(written: Sequence[LevelSpec]) -> tuple[Level, ...]:
 
 
 def _names(level: LevelSpec) -> list[str]:
-    """The level's alias, then the last part of its label, then what follows `topology-` in that."""
+    """Return the possible names of a level: its alias, the last part of its label, and this without `topology-`."""
     if level.node_label == HOSTNAME_LABEL:
         parts = ["hostname", NODE_LEVEL]
     else:

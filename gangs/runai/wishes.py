@@ -1,4 +1,4 @@
-"""The annotations and labels of Run:ai on workloads and pods, and their faults without regard to topologies."""
+"""The annotations and labels of Run:ai on workloads and pods, and the checks of them that need no topology."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,19 +26,20 @@ _REMEDY = "write it on one of the two, or the same on both"
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """The value of a key, and the field that holds it."""
+    """The value of an annotation, and its path, for messages."""
 
     field: str
     value: str
 
 
 Wishes = Mapping[str, Wish]
+"""By key of an annotation of Run:ai: its value and path."""
 
 
 def asked_by(manifest: Manifest) -> dict[str, Wish]:
-    """Return the annotations of Run:ai that hold for a whole workload. Raises `MalformedError`.
+    """Return the annotations of Run:ai that apply to a whole workload. Raises `MalformedError`.
 
-    For a kind with rules in code they may be on the pod template, too. The workload's own take precedence.
+    For a Job they may be on the pod template, too. The annotations of the Job itself take precedence.
     """
     own = of(metadata_of(manifest).annotations)
     if not has_rules(manifest):
@@ -53,45 +54,58 @@ def of_template(template: Template) -> dict[str, Wish]:
 
 
 def of(annotations: Mapping[str, str], at: str = "") -> dict[str, Wish]:
-    """Return the annotations of Run:ai among these. `at`: the path before `metadata`, ending with a dot."""
+    """Return those annotations whose key begins with `kai.scheduler/`, with their paths.
+
+    :param at: the path of the part that has the metadata, ending with a dot; "" for the object itself.
+    """
     return {key: Wish(annotation(key, at), value) for key, value in annotations.items() if key.startswith(keys.PREFIX)}
 
 
 def of_pod(pod: Pod) -> dict[str, Wish]:
-    """The annotations of Run:ai that a pod carries."""
+    """Return the annotations of Run:ai on a pod."""
     return of(pod.metadata.annotations)
 
 
 def propagated_to_templates(manifest: Manifest) -> bool:
-    """Whether all templates of a workload carry the workload's own annotations. Raises `MalformedError`."""
+    """Whether all pod templates of a workload have the workload's own annotations of Run:ai. Raises `MalformedError`.
+
+    The result is False for a workload without pod templates.
+    """
     own = {key: text for key, text in metadata_of(manifest).annotations.items() if key in keys.WISHES}
     templates = pod_templates.templates(manifest)
     return bool(templates) and all(each.annotations.items() >= own.items() for each in templates)
 
 
 def value_of(wishes: Wishes, key: str) -> str | None:
-    """Return the value of a key; None if it is absent."""
+    """Return the value of an annotation; None if it is absent."""
     return wishes[key].value if key in wishes else None
 
 
 def level(wishes: Wishes, key: str) -> LevelWish | None:
-    """Return the level that a key names; None if it is absent."""
+    """Return the level that an annotation names, with its path; None if it is absent."""
     return LevelWish(wishes[key].field, wishes[key].value) if key in wishes else None
 
 
 def span_of(wishes: Wishes) -> Span:
-    """Return the required and the preferred level, which must agree."""
+    """Return the required and the preferred level. The preferred one must not be the wider one."""
     return Span(level(wishes, keys.REQUIRED), level(wishes, keys.PREFERRED))
 
 
 def opted_in(wishes: Wishes) -> bool:
-    """Whether a Job, or a pod, asks for a gang."""
+    """Whether annotations of Run:ai ask for a gang: one of `keys.WISHES` is enough.
+
+    They do not if the annotation `skip-podgrouper` is "true".
+    """
     skipped = keys.SKIP in wishes and wishes[keys.SKIP].value == "true"
     return not skipped and any(key in wishes for key in keys.WISHES)
 
 
 def request_of(ref: ObjectRef, wishes: Wishes, pod: Pod) -> Request:
-    """Topology and levels that are named, with their fields. `pod`: one as the Job makes them."""
+    """Return the topology and levels that annotations name, with their fields (`levels.Request`).
+
+    :param ref: the object with the annotations.
+    :param pod: an example of the gang's pods.
+    """
     span, topology = span_of(wishes), wishes.get(keys.TOPOLOGY)
     return Request(
         ref=ref,
@@ -105,7 +119,10 @@ def request_of(ref: ObjectRef, wishes: Wishes, pod: Pod) -> Request:
 
 
 def in_pool(pod: Pod, pool: str | None) -> Pod:
-    """The pod with the node pool of its label as a node selector: KAI Scheduler keeps it to the nodes of that pool."""
+    """Return the pod with a node selector for a node pool; unchanged if `pool` is None.
+
+    As in KAI Scheduler, a pod with a node pool must run on nodes of this pool.
+    """
     if pool is None:
         return pod
     selector = {**pod.spec.node_selector, keys.NODE_POOL: pool}
@@ -113,7 +130,7 @@ def in_pool(pod: Pod, pool: str | None) -> Pod:
 
 
 def affinity_to(pool: str | None) -> NodeAffinity | None:
-    """Return the required node affinity to a node pool; None without a pool."""
+    """Return the node affinity that requires nodes of a node pool; None if `pool` is None."""
     if pool is None:
         return None
     term = NodeSelectorTerm(match_expressions=(Requirement(key=keys.NODE_POOL, operator="In", values=(pool,)),))
@@ -121,7 +138,11 @@ def affinity_to(pool: str | None) -> NodeAffinity | None:
 
 
 def placement(wishes: Wishes, settled: Settled, pool: str | None) -> PlacementRequest:
-    """Return the placement request of these annotations, with the settled topology if they name none."""
+    """Return the placement request that results from annotations and a node pool.
+
+    :param settled: the topology that was chosen for the gang. It is used if the annotations name none.
+    :param pool: the node pool; None for none.
+    """
     return PlacementRequest(
         topology=value_of(wishes, keys.TOPOLOGY) or (settled.topology.name if settled.topology else None),
         topology_kind=keys.TOPOLOGY_KIND,
@@ -133,7 +154,7 @@ def placement(wishes: Wishes, settled: Settled, pool: str | None) -> PlacementRe
 
 
 def rules_of(pool: str | None) -> tuple[NodeRule, ...]:
-    """Return the rule of a node pool with its explanation; empty without a pool."""
+    """Return the rule that nodes must be in a node pool, with its message, in a tuple; empty if `pool` is None."""
     if pool is None:
         return ()
     reason = f"node(s) were not in node pool {pool} ({keys.NODE_POOL})"
@@ -143,8 +164,13 @@ def rules_of(pool: str | None) -> tuple[NodeRule, ...]:
 def check_alike(
     ref: ObjectRef, own_words: Mapping[str, str], on_pods: Mapping[str, str], at: str, findings: Findings
 ) -> None:
-    """Report annotations of a pod template that differ from the workload's. For a workload other than a Job, also
-    report annotations that only the template has. `at`: the path of the template.
+    """Report annotations of a pod template that differ from the workload's.
+
+    For a workload other than a Job, annotations that only the template has are reported, too.
+
+    :param own_words: the annotations of the workload.
+    :param on_pods: the annotations of the template.
+    :param at: the path of the template, ending with a dot.
     """
     for key in keys.WISHES:
         if on_pods.get(key) in (None, own_words.get(key)):
@@ -158,7 +184,10 @@ def check_alike(
 
 
 def check_rivals(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> bool:
-    """Report annotations of Phalanx beside annotations of Run:ai. Return whether there are none."""
+    """Report a workload with annotations of both Run:ai and Phalanx that ask for a gang.
+
+    Return whether it has none of Phalanx.
+    """
     rivals = [key for key in _OWN_WISHES if key in annotations and annotations.get(own.GANG) != "false"]
     for key in rivals:
         problem = "asks for the gang that annotations of kai.scheduler ask for already"
@@ -167,9 +196,12 @@ def check_rivals(ref: ObjectRef, annotations: Mapping[str, str], findings: Findi
 
 
 def check_keys(ref: ObjectRef, wishes: Wishes, no_segments: str, remedy: str, findings: Findings) -> None:
-    """Report empty names and keys that are not read.
+    """Report annotations of Run:ai with an empty value, and those that are unknown or have no effect.
 
-    `no_segments`, `remedy`: why the workload cannot have segments, and the remedy; "" if it can.
+    Segment annotations (`gangs.runai.segments`), which only some pod templates may have, are a fault elsewhere.
+
+    :param no_segments: why the object cannot have segment annotations, as the problem of a fault; "" if it can.
+    :param remedy: the remedy of this fault.
     """
     for key in (keys.TOPOLOGY, keys.REQUIRED, keys.PREFERRED):
         if key in wishes and not wishes[key].value:
@@ -188,7 +220,10 @@ def check_keys(ref: ObjectRef, wishes: Wishes, no_segments: str, remedy: str, fi
 
 
 def check_order(ref: ObjectRef, wishes: Wishes, topology: Topology, findings: Findings) -> None:
-    """Report a preferred level that equals the required one. It must be narrower. `check_span` reports a wider one."""
+    """Report a preferred level that equals the required one, so that it has no effect.
+
+    A wider preferred level is reported by `levels.check_span`.
+    """
     if keys.REQUIRED not in wishes or keys.PREFERRED not in wishes:
         return
     required, preferred = wishes[keys.REQUIRED], wishes[keys.PREFERRED]
@@ -202,7 +237,10 @@ def check_order(ref: ObjectRef, wishes: Wishes, topology: Topology, findings: Fi
 
 
 def advise_labels(ref: ObjectRef, at: str, labels: Mapping[str, str], findings: Findings) -> None:
-    """Warn of labels that have no effect. `at`: the path before `metadata`, ending with a dot."""
+    """Report, as advice, labels of Run:ai that have no effect in Phalanx.
+
+    :param at: the path of the part that has the metadata, ending with a dot; "" for the object itself.
+    """
     if keys.PREEMPTIBILITY in labels:
         text = "is not honoured: pods of a lower priority class may be victims, others never"
         findings.advise(ref, f"{at}metadata.labels[{keys.PREEMPTIBILITY}]", text)

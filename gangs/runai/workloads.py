@@ -1,7 +1,7 @@
-"""Workloads that carry Run:ai's annotations themselves: the whole workload is one gang.
+"""Workloads that have Run:ai's annotations on themselves. The whole workload is one gang.
 
-KAI Scheduler reads the annotations of the workload at the top, for the pods of all its templates. At admission the
-templates get a label, by which their pods are known. Each role is a pod set of its own.
+As in KAI Scheduler, the annotations of the topmost workload apply to the pods of all its templates. Admission adds the
+label `phalanx.dev/workload` to the templates, by which the pods name their gang. Each template is a pod set.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from gangs.runai.wishes import Wishes
 from gangs.sources import Sources
 from gangs.topology.levels import settle
 from gangs.workloads import child_workloads, minimum_pods, pod_templates
-from gangs.workloads.annotations import advise_late, annotation, check_number, check_single_gang, most_pods
+from gangs.workloads.annotations import advise_late, annotation, check_number, check_single_gang, largest_minimum
 from gangs.workloads.jobs import JOB_GROUP, JOB_KIND
 from gangs.workloads.kind_table import has_rules, mark_of, row_of
 from gangs.workloads.later_pods import held_room
@@ -38,9 +38,12 @@ _INSTEAD_ON_A_JOB = "remove it, or write a Gang with slices for the Job's pods"
 
 
 def asks(manifest: Manifest) -> bool:
-    """Whether a workload asks by annotations to be a gang as a whole. Raises `MalformedError`."""
+    """Whether a workload asks by Run:ai's annotations to be one gang. Raises `MalformedError`.
+
+    The result is False for a user-defined kind, and for a Job of a workload that is the gang.
+    """
     row = row_of(manifest)
-    if row is None or row.user_defined_by:  # asked about for our own words alone (docs/decisions/0026)
+    if row is None or row.user_defined_by:  # only Phalanx's own annotations count there (docs/decisions/0026)
         return False
     if has_rules(manifest) and _is_part(manifest):
         return False
@@ -48,13 +51,19 @@ def asks(manifest: Manifest) -> bool:
 
 
 def _is_part(manifest: Manifest) -> bool:
-    """Whether the mark of the templates names a workload of another kind, which created this one and is the gang."""
+    """Whether a workload belongs to another one that is the gang, such as a Job to a JobSet.
+
+    The label `phalanx.dev/workload` of its pod template then has the other workload's kind.
+    """
     marks = [each.labels.get(WORKLOAD) for each in pod_templates.templates(manifest)]
     return any(mark is not None and mark.rpartition(".")[2] != manifest.get("kind") for mark in marks)
 
 
 def template_labels(manifest: Manifest, sources: Sources) -> Mapping[str, str]:
-    """The label for the pod templates of a workload that asks; nothing for any other. Raises `MalformedError`."""
+    """Return the label `phalanx.dev/workload` for the pod templates of a workload that is a gang (`asks`); else empty.
+
+    Raises `MalformedError`.
+    """
     del sources
     if not asks(manifest):
         return {}
@@ -63,17 +72,19 @@ def template_labels(manifest: Manifest, sources: Sources) -> Mapping[str, str]:
 
 
 def gang_of(pod: Pod) -> str | None:
-    """The name of the gang that the pod is in by its label."""
+    """Return the gang's name for a pod with the label `phalanx.dev/workload` of Run:ai's dialect; None without it."""
     maker = makers.owner_of(pod, NAME)
-    return makers.named(maker.name, makers.part_of(pod, NAME)) if maker is not None else None
+    return makers.gang_name(maker.name, makers.part_of(pod, NAME)) if maker is not None else None
 
 
 def read_parts(
     pods: Sequence[Pod], manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings
 ) -> list[Gang]:
-    """Return the gangs of a workload: one gang, or one for each part with a pod. Raises `MalformedError`.
+    """Return the gangs of a workload: one gang, or, if each part is a gang, one for each part that has a pod.
 
-    :param pods: pods whose label names a workload of this kind and name.
+    Faults go to `findings`. Raises `MalformedError`.
+
+    :param pods: pods whose label `phalanx.dev/workload` and metadata name a workload of this kind and name.
     """
     ref, row = ref_of(manifest), row_of(manifest)
     gated = members.gated_by(manifest, makers.mark(mark_of(manifest), NAME))
@@ -92,7 +103,10 @@ def read_parts(
 
 
 def _advise_late(manifest: Manifest, ref: ObjectRef, findings: Findings) -> None:
-    """Advise that a workload without the mark asked too late. If its pods carry the request themselves, do nothing."""
+    """Report, as advice, a workload that got Run:ai's annotations only after its creation, so that it is no gang.
+
+    If its pod templates have the same annotations, its pods ask for themselves, and nothing is reported.
+    """
     if not asks(manifest) or not wishes.check_rivals(ref, metadata_of(manifest).annotations, findings):
         return
     if has_rules(manifest) or not wishes.propagated_to_templates(manifest):
@@ -100,7 +114,7 @@ def _advise_late(manifest: Manifest, ref: ObjectRef, findings: Findings) -> None
 
 
 def _read(marked: LabelledWorkload, *, topologies: Sequence[Topology], findings: Findings) -> Gang | None:
-    """Return the gang of a workload or of a part of it; None if it has ended or has faults."""
+    """Return the gang that a workload, or a part of it, is; None if it has ended or has faults."""
     if marked.over:
         return None
     own, ref, asked = Findings(), ref_of(marked.manifest), wishes.asked_by(marked.manifest)
@@ -130,14 +144,17 @@ def _read(marked: LabelledWorkload, *, topologies: Sequence[Topology], findings:
 
 
 def _segments(marked: LabelledWorkload, ref: ObjectRef, findings: Findings) -> Mapping[str, Segments]:
-    """Return the segments of each role whose pods are divided."""
+    """Return, by role (name of the pod set), the segments that the annotations of its pod template ask for."""
     divisible = [each for each in marked.gated if segments.divides(marked.manifest, each)]
     found = ((each.role, segments.segments_of(marked, each, ref, findings)) for each in divisible)
     return {role: each for role, each in found if each is not None}
 
 
 def awaiting(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Gang | None:
-    """Return the gang of pods whose workload does not exist (yet). The gang waits for the workload."""
+    """Return the gang of pods whose workload does not exist. The gang waits for the workload.
+
+    Return None if no pod is live, and for pods of a Job.
+    """
     own_pods = live(pods)
     ref = makers.owner_of(own_pods[0], NAME) if own_pods else None
     if ref is None or (group_of(ref.api_version), ref.kind) == (JOB_GROUP, JOB_KIND):
@@ -147,7 +164,12 @@ def awaiting(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Gang | No
 
 
 def _check(marked: LabelledWorkload, ref: ObjectRef, asked: Wishes, findings: Findings) -> None:
-    """Report contradictions that do not depend on the topology, and keys that are not read."""
+    """Report contradictory annotations and keys without effect on a workload and its pod templates.
+
+    Nothing in this check depends on the topology.
+
+    :param asked: Run:ai's annotations of the workload.
+    """
     metadata, by_rules = metadata_of(marked.manifest), has_rules(marked.manifest)
     if not by_rules:
         held_room.check(ref, metadata.annotations, findings)
@@ -167,7 +189,7 @@ def _check(marked: LabelledWorkload, ref: ObjectRef, asked: Wishes, findings: Fi
 
 
 def _check_template(manifest: Manifest, template: Template, ref: ObjectRef, findings: Findings) -> None:
-    """Report annotations of a pod template that are not read there, or that name another gang."""
+    """Report annotations of a pod template that have no effect there, or that name a PodGroup."""
     not_here = "" if segments.divides(manifest, template) else _NOT_HERE
     wishes.check_keys(ref, wishes.of_template(template), not_here, _INSTEAD, findings)
     for key in keys.GROUPED:
@@ -177,14 +199,16 @@ def _check_template(manifest: Manifest, template: Template, ref: ObjectRef, find
 
 
 def _minimum(marked: LabelledWorkload, ref: ObjectRef, asked: Wishes, findings: Findings) -> int:
-    """Return the number of pods that must start together: the annotation's, else that of the kind's own fields, else
-    all.
+    """Return the number of pods that must start together.
+
+    It is the value of the annotation `batch-min-member`, else the minimum in the fields of the workload's kind, else
+    the number of all pods.
     """
     written, of_jobs = asked.get(keys.MIN_MEMBER), role_levels.least_of_jobs(marked)
     if written is None:
         return minimum_pods.of_kind(marked.manifest, marked.gated, findings)
     total = sum(each.count for each in marked.gated)
-    most = most_pods(marked.manifest, total)
+    most = largest_minimum(marked.manifest, total)
     if marked.part or total != _all(marked):
         most = replace(most, which="of each of its groups")
     check_number(ref, written.field, written.value, most, findings)
@@ -199,7 +223,10 @@ def _all(marked: LabelledWorkload) -> int:
 
 
 def _pool(marked: LabelledWorkload, ref: ObjectRef, findings: Findings) -> str | None:
-    """The node pool of the workload's label, else the one of all its templates' labels."""
+    """Return the node pool in the label of the workload, else in the labels of its pod templates; None if none has it.
+
+    Templates with different node pools are reported.
+    """
     labels = metadata_of(marked.manifest).labels
     first = labels.get(keys.NODE_POOL) or _of(marked.gated[0])
     for each in marked.gated if keys.NODE_POOL not in labels else ():
@@ -219,9 +246,9 @@ def _in_pool(marked: LabelledWorkload, pool: str | None) -> tuple[Pod, ...]:
 
 
 def check_propagation(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], findings: Findings) -> bool:
-    """Report faults of the annotations that a workload propagates; return whether it propagates any.
+    """Report faults of the annotations that are copied from a workload to its child workload, which is the gang.
 
-    Raises `MalformedError`.
+    Return whether the workload has a child and asks for a gang. Raises `MalformedError`.
     """
     if not child_workloads.has_child(manifest) or not wishes.opted_in(wishes.of(metadata_of(manifest).annotations)):
         return False

@@ -1,4 +1,4 @@
-"""The node labels of a topology's levels, widest first: the rules that every system's Topology object shares."""
+"""The checks of the node labels that a topology object lists as its levels. All systems' objects share them."""
 
 import re
 from collections.abc import Sequence
@@ -11,11 +11,14 @@ MAX_LEVELS = 16
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _MOST_OF_PREFIX = 253
-"""Characters, by the API's rules for label keys."""
+"""The most characters in the prefix of a label key, by the Kubernetes API's rules."""
 
 
 def check_labels(ref: ObjectRef, labels: Sequence[str], findings: Findings) -> None:
-    """Report too few or too many levels, invalid label keys, and the node level above another level."""
+    """Report, for a topology object: too few or too many levels, invalid label keys, a node level that is not last.
+
+    :param labels: the labels of the levels, the widest first.
+    """
     if not 1 <= len(labels) <= MAX_LEVELS:
         findings.fault(ref, "spec.levels", f"has {len(labels)} levels", f"list 1 to {MAX_LEVELS}, widest first")
     for position, label in enumerate(labels):
@@ -28,7 +31,11 @@ def check_labels(ref: ObjectRef, labels: Sequence[str], findings: Findings) -> N
 
 
 def check_each_once(ref: ObjectRef, field: str, values: Sequence[str | None], findings: Findings) -> None:
-    """Report labels, or aliases, that an earlier level has already. None means that the level has no alias."""
+    """Report each value that an earlier level of a topology object has already.
+
+    :param field: the field of the levels, `nodeLabel` or an alias.
+    :param values: its value in each level; None if a level has none.
+    """
     for position, value in enumerate(values):
         if value is not None and value in values[:position]:
             problem = f'"{value}" is spec.levels[{values.index(value)}] already'

@@ -12,19 +12,22 @@ from kube.topology import HOSTNAME_LABEL, Topology
 
 OWN_KIND = "Topology"
 NO_TOPOLOGY = "none"
-"""A kind that no topology has: every node for itself."""
+"""A kind that no topology has. A gang with it gets no topology from `choose`, so its only level is the node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The topology that is meant does not exist, or is not valid, yet; `what` names it as people write it."""
+    """The topology that a gang names does not exist, or is invalid. `what`: what the gang waits for, for messages."""
 
     what: str
 
 
 @dataclass(frozen=True, slots=True)
 class Ambiguous:
-    """Several topologies exist, and none is named, or by a name that several have. `names`: what to write instead."""
+    """A gang names no topology although several exist, or names one by a name that several have.
+
+    `names`: unambiguous names of the topologies, for messages.
+    """
 
     names: tuple[str, ...]
 
@@ -33,11 +36,13 @@ Choice = Topology | Missing | Ambiguous | None
 
 
 def choose(name: str | None, kind: str | None, topologies: Sequence[Topology]) -> Choice:
-    """Return the topology called `name` of `kind` (None: any kind). Without a name, return the only existing
-    topology.
+    """Return the topology that a gang names, or, if it names none, the only one that exists; None if none exists.
 
-    Return None if there is none. If topologies of two kinds share a name and no kind is given, Phalanx's own kind is
-    meant. The name may include the kind, as in kubectl: `topologies.kueue.x-k8s.io/default`.
+    If topologies of two kinds share a name and no kind is given, the one of Phalanx's own kind is returned.
+
+    :param name: the name, possibly with the kind's resource name as in kubectl: `topologies.kueue.x-k8s.io/default`.
+        None: the gang names no topology.
+    :param kind: the kind of the topology's object; None: any kind.
     """
     candidates = [each for each in topologies if each.kind == kind or (kind is None and not each.implicit)]
     if name is not None:
@@ -54,19 +59,19 @@ def choose(name: str | None, kind: str | None, topologies: Sequence[Topology]) -
 
 
 def _distinct_names(topologies: Sequence[Topology]) -> tuple[str, ...]:
-    """Return a distinct name for each topology: its name, with its kind if another topology has the same name."""
+    """Return a distinct name for each topology: its name, or `<resource name>/<name>` if others have the same name."""
     times = Counter(each.name for each in topologies)
     return tuple(sorted(each.name if times[each.name] == 1 else each.full_name for each in topologies))
 
 
 def _valid(topology: Topology) -> Choice:
-    """Return the topology; if it is refused, the text that the gang waits for its correction."""
+    """Return the topology; for an invalid one, that the gang waits for its correction."""
     return Missing(f"{topology.title} to be put right ({topology.refused})") if topology.refused else topology
 
 
 @dataclass(frozen=True, slots=True)
 class LevelWish:
-    """A level that a request names, and the field that names it."""
+    """A level that a user's object names, and the field that names it, for messages."""
 
     field: str
     level: str
@@ -74,7 +79,7 @@ class LevelWish:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A required and a preferred level that must agree: the preferred one is not the wider."""
+    """A required and a preferred level of the same pods. The preferred level must not be the wider one."""
 
     required: LevelWish | None
     preferred: LevelWish | None
@@ -82,9 +87,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """An object's request for a topology and levels, with the fields that name them.
+    """The topology and levels that the object `ref` names, with the fields that name them, for messages.
 
-    `pods`: the pods of the gang, or an example. Their node selectors decide which node pools the gang may use.
+    `kind`: the kind of the topology's object; None: any. `levels`: all levels that the object names. `spans`: pairs of
+    levels that must agree. `pods`: the pods of the gang, or an example. Their node selectors decide which node pools
+    the gang can use.
     """
 
     ref: ObjectRef
@@ -98,14 +105,17 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The topology that a request refers to, None if there is none (yet), and what the gang waits for."""
+    """The result of looking up a `Request`: the topology, and what the gang waits for.
+
+    `topology`: None if there is none, or not yet. `waiting_for`: as `Gang.waiting_for`.
+    """
 
     topology: Topology | None = None
     waiting_for: tuple[str, ...] = ()
 
 
 def settle(request: Request, topologies: Sequence[Topology], findings: Findings) -> Settled:
-    """Choose the topology and check the levels against it; faults go to `findings`."""
+    """Choose the topology of a request and check that it has the requested levels. Faults go to `findings`."""
     match choose(request.topology, request.kind, node_pools.reachable(request.topology, request.pods, topologies)):
         case Missing(what):
             findings.advise(request.ref, request.topology_field, f"the gang waits for {what}", what)
@@ -133,23 +143,23 @@ def settle(request: Request, topologies: Sequence[Topology], findings: Findings)
 
 
 def describe(topology: Topology) -> str:
-    """The topology's levels, widest first, with their labels, as one phrase."""
+    """Return a phrase with the names and labels of a topology's levels, the widest first, for messages."""
     return ", ".join(f"{each.name} ({' or '.join(each.label_keys)})" for each in topology.levels)
 
 
 def unknown_level(ref: ObjectRef, wish: LevelWish, topology: Topology) -> Fault:
-    """The fault of naming a level that the topology lacks."""
+    """Return the fault of an object that names a level that the topology lacks."""
     problem = f'"{wish.level}" is not a level of {topology.title}'
     return Fault(ref, wish.field, problem, f"its levels are {describe(topology)}")
 
 
 def check_levels(ref: ObjectRef, wishes: Sequence[LevelWish], topology: Topology, findings: Findings) -> None:
-    """Report every request for a level that the topology lacks."""
+    """Report each named level that the topology lacks."""
     findings.take(unknown_level(ref, wish, topology) for wish in wishes if topology.find(wish.level) is None)
 
 
 def check_span(ref: ObjectRef, span: Span, topology: Topology, findings: Findings) -> None:
-    """Report a preferred level that is wider than the required one."""
+    """Report a preferred level that is wider than the required one. It would have no effect."""
     if span.required is None or span.preferred is None:
         return
     required, preferred = topology.find(span.required.level), topology.find(span.preferred.level)
@@ -160,7 +170,7 @@ def check_span(ref: ObjectRef, span: Span, topology: Topology, findings: Finding
 
 
 def levels_named(gang: Gang) -> tuple[str, ...]:
-    """Every level that the gang names, wherever it does."""
+    """Return all levels that a gang names: for itself, for its pod sets, and in constraints. Each is returned once."""
     named = [gang.required, gang.preferred, *(rule.level for rule in gang.together)]
     named += [rule.level for rule in gang.multiples]
     for pod_set in gang.pod_sets:

@@ -1,4 +1,8 @@
-"""The part that Koordinator and ACK Lingjun share: the ClusterNetworkTopology, gather layers, gang labels on pods."""
+"""The parts of the API that Koordinator and ACK Lingjun share.
+
+These are the ClusterNetworkTopology, whose levels are called layers, the strategies MustGather and PreferGather (a
+required or a preferred layer), and labels by which pods name their gang.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +15,7 @@ from kube.topology import Topology
 NETWORK_GROUP = "scheduling.koordinator.sh"
 NETWORK_KIND = "ClusterNetworkTopology"
 NETWORK_NAME = "default"
-"""The one ClusterNetworkTopology that is read."""
+"""The name of the only ClusterNetworkTopology that is read."""
 NODE_LAYER = "NodeTopologyLayer"
 ROOT_LAYER = "ClusterTopologyLayer"
 
@@ -20,14 +24,18 @@ POD_GROUP_LABEL = "pod-group.scheduling.sigs.k8s.io"
 NAME_LABEL = "pod-group.scheduling.sigs.k8s.io/name"
 """Pod label: name of a gang that needs no PodGroup."""
 MIN_AVAILABLE_LABEL = "pod-group.scheduling.sigs.k8s.io/min-available"
-"""Pod label: pods of that gang that must start together."""
+"""Pod label: the number of pods that must start together, in a gang that `NAME_LABEL` names."""
 
 MUST, PREFER = "MustGather", "PreferGather"
 
 
 @dataclass(frozen=True, slots=True)
 class Gather:
-    """A layer in which a gang must, or prefers to, be gathered, and the field that names the layer."""
+    """A gather strategy: a topology layer (level) that all pods of a gang must, or should, share.
+
+    `must`: MustGather (required); otherwise PreferGather. `multiple`: the number of members in each domain of the layer
+    must be a multiple of it. `field`: the path of the strategy, for messages.
+    """
 
     layer: str
     must: bool
@@ -37,23 +45,28 @@ class Gather:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The levels that gathers come to: of several layers the narrowest one implies the others."""
+    """The required and the preferred level that result from a gang's gather strategies; None if there is none."""
 
     required: str | None = None
     preferred: str | None = None
 
 
 def request_of(gathers: Sequence[Gather], ref: ObjectRef, at: str) -> Request:
-    """The layers that are named, to be looked up in the ClusterNetworkTopology. `at`: the field of the strategies."""
+    """Return the request for the layers that gather strategies name, to be looked up in the ClusterNetworkTopology.
+
+    :param ref: the object with the strategies.
+    :param at: the path of the strategies in the object.
+    """
     wishes = tuple(LevelWish(f"{each.field}.layer", each.layer) for each in gathers)
     return Request(ref, at, NETWORK_NAME if wishes else None, NETWORK_KIND, wishes)
 
 
 def wanted(gathers: Sequence[Gather], topology: Topology | None, ref: ObjectRef, findings: Findings) -> Wanted:
-    """Return the narrowest MustGather layer, and the narrowest PreferGather layer if it is narrower than the former.
+    """Return the required and the preferred level that result from a gang's gather strategies.
 
-    Without a topology the order of the layers is unknown. Then the last layer of each sort is returned, because the
-    gang waits for the topology anyway.
+    They are the narrowest MustGather layer, which implies wider ones, and the narrowest PreferGather layer. A
+    PreferGather layer wider than the required one has no effect and gets advice. Without a topology, the order of the
+    layers is unknown. The last layer of each sort is then returned, because the gang waits for the topology anyway.
     """
     must = _narrowest([each for each in gathers if each.must], topology)
     prefer = _narrowest([each for each in gathers if not each.must], topology)
@@ -65,7 +78,7 @@ def wanted(gathers: Sequence[Gather], topology: Topology | None, ref: ObjectRef,
 
 
 def check_once(gathers: Sequence[Gather], ref: ObjectRef, findings: Findings) -> None:
-    """Report layers that are listed twice."""
+    """Report each layer that several gather strategies of one object name."""
     seen: dict[str, Gather] = {}
     for each in gathers:
         first = seen.setdefault(each.layer, each)

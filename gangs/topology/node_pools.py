@@ -1,7 +1,7 @@
-"""Node pools: which topology describes which part of the cluster, and which topologies a gang's pods can reach.
+"""Topologies of node pools: which topology describes which nodes, and which topologies a gang's pods can use.
 
-A topology object of any system is tied to node pools by the annotation `phalanx.dev/node-pools` on itself, such as
-`kai.scheduler/node-pool=gb200`; without it, it describes all nodes. A pool has one topology at most.
+The annotation `phalanx.dev/node-pools` on a topology object restricts it to node pools, such as
+`kai.scheduler/node-pool=gb200`. Without the annotation, it describes all nodes. A node pool has at most one topology.
 """
 
 import re
@@ -20,19 +20,20 @@ from kube.topology import NodePool, Topology
 
 FIELD = f"metadata.annotations[{keys.NODE_POOLS}]"
 OUT_OF_REACH = "name the topology of a node pool that the pods may use, or let them use one of its own"
-"""The remedy for a topology that the gang's pods cannot reach."""
+"""The remedy for a gang that names a topology of which its pods can use no node."""
 _POOL = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_./]*)=([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)")
 
 _Age = tuple[str, str, NaturalKey]
 
 Described = tuple[Sequence[ResourceKind], Topology]
-"""A topology, and the candidate kinds of the object that describes it."""
+"""A topology, and the kinds among which the kind of the object is that describes it."""
 
 
 def tied(described: Iterable[Described], sources: Sources, findings: Findings) -> list[Topology]:
-    """Return the topologies with their node pools.
+    """Return the topologies with `Topology.pools` set from the annotation `phalanx.dev/node-pools` of their objects.
 
-    A topology is left out if its annotation is malformed, or if an older topology has one of its pools.
+    A topology is left out, and a fault reported, if its annotation is malformed or an older topology has one of its
+    node pools.
     """
     found: list[tuple[_Age, Manifest, Topology]] = []
     left: list[Topology] = []
@@ -51,7 +52,13 @@ def tied(described: Iterable[Described], sources: Sources, findings: Findings) -
 
 
 def refused(kinds: Iterable[ResourceKind], valid: Sequence[Topology], faults: Iterable[Fault]) -> list[Topology]:
-    """Stand-ins for objects that should describe topologies but, by these faults, describe none."""
+    """Return, for each topology object with a fault, a `Topology` without levels in which `refused` has the fault.
+
+    A gang that names it can then report what it waits for.
+
+    :param kinds: the kinds of topology objects.
+    :param valid: the valid topologies, for which no such value is returned.
+    """
     named = {(kind.group, kind.kind): kind for kind in kinds if kind.describes}
     there = {(each.kind, each.name) for each in valid}
     found: dict[tuple[str, str], Topology] = {}
@@ -65,10 +72,12 @@ def refused(kinds: Iterable[ResourceKind], valid: Sequence[Topology], faults: It
 
 
 def reachable(named: str | None, pods: Sequence[Pod], topologies: Sequence[Topology]) -> Sequence[Topology]:
-    """Return the candidate topologies of a gang: all if it names one, else the topologies that its pods can use.
+    """Return the topologies from which one is chosen for a gang: all if it names one, else those that its pods can use.
 
-    If the pods are limited to nodes with certain labels, these are the topologies of such node pools. If these pools
-    have no topology, they are the topologies without node pools.
+    If the pods' node selectors restrict them to certain node pools, the result is the topologies of these node pools.
+    If there are none, it is the topologies without node pools.
+
+    :param named: the name of the topology in the gang's request; None if it names none.
     """
     limits = _limits(pods, topologies)
     if named is not None or not limits:
@@ -78,7 +87,7 @@ def reachable(named: str | None, pods: Sequence[Pod], topologies: Sequence[Topol
 
 
 def out_of_reach(topology: Topology, pods: Sequence[Pod], topologies: Sequence[Topology]) -> str:
-    """Return why the pods can use no node of the topology, as the problem of naming it; "" if they can use one."""
+    """Return why the pods can use no node of the topology, as the problem text of a fault; "" if they can use one."""
     limits = _limits(pods, topologies)
     if _fits(topology, limits):
         return ""
@@ -110,13 +119,16 @@ def _pools_of(manifest: Manifest, findings: Findings) -> tuple[NodePool, ...]:
 
 
 def _age(manifest: Manifest) -> _Age:
-    """Return a sort key, oldest first; objects that do not exist yet come last."""
+    """Return a sort key that puts the oldest object first, and objects that do not exist yet last."""
     ref, metadata = ref_of(manifest), manifest.get("metadata") or {}
     return str(metadata.get("creationTimestamp") or "~"), ref.api_version, natural_key(ref.name)
 
 
 def _rivals(found: Iterable[tuple[_Age, Manifest, Topology]], findings: Findings) -> list[Topology]:
-    """Return the topologies with a node pool that an older topology has already. Both objects get a fault."""
+    """Return the topologies with a node pool that an older topology has, too. Both objects get a fault.
+
+    :param found: topologies with their age and object, the oldest first.
+    """
     holders: dict[NodePool, tuple[ObjectRef, Topology]] = {}
     refused = []
     for _, manifest, topology in found:
@@ -135,7 +147,10 @@ def _rivals(found: Iterable[tuple[_Age, Manifest, Topology]], findings: Findings
 
 
 def _limits(pods: Sequence[Pod], topologies: Iterable[Topology]) -> dict[str, frozenset[str]]:
-    """Return, by label that distinguishes node pools, the values that the pods' own selectors allow; absent: any."""
+    """Return, by label key of node pools, the values to which the pods' selectors and affinity restrict them.
+
+    A label is absent if one of the pods is not restricted by it.
+    """
     labels = {pool.label for each in topologies for pool in each.pools}
     limits = {}
     for label in labels if pods else ():
@@ -147,7 +162,7 @@ def _limits(pods: Sequence[Pod], topologies: Iterable[Topology]) -> dict[str, fr
 
 
 def _values(pod: Pod, label: str) -> frozenset[str] | None:
-    """The values of a node label that the pod's node selector and required node affinity leave; None: any."""
+    """Return the values of a node label that the pod's node selector and required node affinity allow; None: any."""
     chosen = pod.spec.node_selector.get(label)
     found = None if chosen is None else frozenset((chosen,))
     affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
@@ -169,5 +184,5 @@ def _of_term(term: NodeSelectorTerm, label: str) -> frozenset[str] | None:
 
 
 def _fits(topology: Topology, limits: Mapping[str, frozenset[str]]) -> bool:
-    """Whether pods with these limits can use a node of one of the topology's pools."""
+    """Whether pods with these restrictions (`_limits`) can use a node of the topology."""
     return not topology.pools or any(pool.value in limits.get(pool.label, (pool.value,)) for pool in topology.pools)

@@ -1,4 +1,4 @@
-"""Annotations by which workloads ask to be gangs: checks that several dialects share."""
+"""The checks of annotations by which a workload asks to be a gang. Several dialects share them."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,45 +13,54 @@ from kube.text import with_article
 
 
 def annotation(key: str, at: str = "") -> str:
-    """Return the field path of an annotation; `at`: the path of the object with the metadata, ending with a dot."""
+    """Return the path of an annotation, for messages: `metadata.annotations[<key>]`.
+
+    :param at: the path of the part that has the metadata, ending with a dot; "" for the object itself.
+    """
     return f"{at}metadata.annotations[{key}]"
 
 
 def advise_late(ref: ObjectRef, findings: Findings) -> None:
-    """Advise that the annotations that make a workload a gang came too late.
+    """Report, as advice, that a workload got the annotations that ask for a gang only after its creation.
 
-    Admission wrote no gang label on the pod templates, so the workload's pods were never gated.
+    Admission then wrote no label on its pod templates, so its pods are not gated and no gang.
     """
     text = f"came too late: the {ref.kind} was made without it or without Phalanx; delete it and create it again"
     findings.advise(ref, "metadata.annotations", text)
 
 
 def check_single_gang(ref: ObjectRef, template: Template, findings: Findings) -> None:
-    """Report a workload that is a gang itself but whose template names another gang. A pod has one gang."""
+    """Report a pod template that names a Gang object although the whole workload is a gang. A pod has only one gang."""
     if named := template.labels.get(GANG):
         problem = f"names Gang {named}, but the {ref.kind} asks to be a gang itself"
         findings.fault(ref, f"{template.metadata_at}.labels[{GANG}]", problem, "remove one of the two")
 
 
 @dataclass(frozen=True, slots=True)
-class Most:
-    """The most pods that there can be. `which`: these pods in words; `more`: the remedy that raises the number."""
+class LargestMinimum:
+    """The largest valid minimum of a workload's gang: the number of its pods.
+
+    `which`: these pods in words, for messages. `more`: the remedy that raises the number.
+    """
 
     number: int
     which: str
     more: str
 
 
-def most_pods(manifest: Manifest, total: int) -> Most:
-    """Return the most pods of a workload that can start together: `total`, the pods of all its marked templates."""
+def largest_minimum(manifest: Manifest, total: int) -> LargestMinimum:
+    """Return the largest valid minimum of a workload's gang: `total`, the number of pods of its templates."""
     kind, row = ref_of(manifest).kind, row_of(manifest)
     if row is not None and row.rules is not None:
-        return Most(total, f"that the {kind} runs at a time", f"raise {row.rules.size_fields}")
-    return Most(total, f"that the {kind} runs", "raise the replicas")
+        return LargestMinimum(total, f"that the {kind} runs at a time", f"raise {row.rules.size_fields}")
+    return LargestMinimum(total, f"that the {kind} runs", "raise the replicas")
 
 
-def check_number(ref: ObjectRef, field: str, written: str, most: Most, findings: Findings) -> None:
-    """Report a minimum that is no number from 1 up, or more than `most`."""
+def check_number(ref: ObjectRef, field: str, written: str, most: LargestMinimum, findings: Findings) -> None:
+    """Report a minimum that is no number from 1 up, or that is more than the workload's pods.
+
+    :param written: the minimum as the user wrote it in `field`.
+    """
     minimum = integer(written)
     if minimum is None or minimum < 1:
         findings.fault(ref, field, f'"{written}" is not a number from 1 up', "correct it")
@@ -61,9 +70,9 @@ def check_number(ref: ObjectRef, field: str, written: str, most: Most, findings:
 
 
 def other_workload(manifest: Manifest, findings: Findings) -> Mapping[str, str] | None:
-    """Return the annotations of a workload; None for other objects, and if the annotations are malformed.
+    """Return the annotations of a workload that is no Job; None for any other object.
 
-    Also None for a kind with rules in code: its gangs are read elsewhere.
+    Malformed metadata are reported, and the result is None.
     """
     if has_rules(manifest) or row_of(manifest) is None:
         return None
@@ -83,10 +92,14 @@ def refuse_kind(
     *,
     row: KindRow | None = None,
 ) -> bool:
-    """Refuse a workload that carries one of the `wishes` but whose kind cannot opt in; return whether it carries one.
+    """Report an annotation that asks for a gang on a workload whose kind cannot be a gang in this dialect.
 
-    :param row: the row of its kind, None if unknown. With it, the message names the versions that can opt in, or,
-        for a user-defined kind, the annotations to write instead.
+    Return whether the workload has such an annotation.
+
+    :param wishes: the keys of the annotations that ask for a gang.
+    :param remedy: the remedy in the message; "": make a Gang object.
+    :param row: the description of the workload's kind; None if unknown. With it, the message names the API versions
+        that can be gangs, or, for a user-defined kind, the annotations to write instead.
     """
     asked = next((key for key in wishes if key in annotations), None)
     version, versions = ref.api_version.rpartition("/")[2], row.versions if row and row.by_annotation else ()

@@ -1,11 +1,11 @@
 """Child workloads: a CronJob's Job, a RayJob's RayCluster, a TrainJob's JobSet. The child is the gang, not the parent.
 
-The parent's placement request reaches the child in one of two ways. Some operators (KubeRay) copy the annotations of
-the parent. For other kinds, admission writes the annotations to the field from which the operator takes the child's
-annotations. For some kinds it also writes a queue's name to the child's labels.
+The parent's annotations that ask for a gang reach the child in one of two ways. Some operators (KubeRay) copy the
+parent's annotations. For other kinds, admission copies them into the field of the parent from which the operator takes
+the child's annotations. For some kinds it also copies the label with a queue's name.
 
-From there on, the child is a workload like any other: admission labels its pod templates, and the labels lead its pods
-to the gang (`gangs.labelled_workloads.makers`, `gangs.phalanx.annotated_workloads`). Before the child exists,
+From there on, the child is a workload like any other: admission labels its pod templates, and by the labels its pods
+belong to the gang (`gangs.labelled_workloads.makers`, `gangs.phalanx.annotated_workloads`). Before the child exists,
 `child_of` derives it from the parent for a review or a dry run; for a TrainJob, by `train_jobs.job_set_of`.
 """
 
@@ -21,7 +21,7 @@ from gangs.workloads.pod_templates import at_path, gang_by_annotation, texts_at
 from kube.catalog import ObjectKey
 
 Find = Callable[[ObjectKey], Manifest | None]
-"""A lookup of another object by its key; None if it is unknown."""
+"""A function that returns an object by its key (group, kind, namespace, name); None if it does not exist."""
 
 _LABELS = "metadata.labels"
 _ONE = "write one workload in it, or make a Gang object and label the pod templates phalanx.dev/gang: <its name>"
@@ -31,8 +31,8 @@ _ONE = "write one workload in it, or make a Gang object and label the pod templa
 class ChildWorkload:
     """A child workload that will be the gang, as its operator will create it.
 
-    `at`: the path in the parent of the child's spec. If another object holds that spec (`elsewhere`), `at` is the path
-    where the parent names this object.
+    `at`: the path in the parent of the child's spec. If `elsewhere` is true, another object has that spec (a TrainJob's
+    runtime). Then `at` is the path at which the parent names this object.
     """
 
     manifest: Manifest
@@ -40,30 +40,37 @@ class ChildWorkload:
     elsewhere: bool = False
 
     def field(self, inner: str) -> str:
-        """Return the parent's path for a field of the child. Propagated metadata have the same path in both."""
+        """Return the path in the parent for a path in the child, so that a fault can be reported on the parent.
+
+        Paths of metadata are the same in both, because the metadata are copied.
+        """
         if inner.partition(".")[0] != "spec":
             return inner
         return self.at if self.elsewhere else f"{self.at}{inner.removeprefix('spec')}"
 
 
 def has_child(manifest: Manifest) -> bool:
-    """Whether annotations of the workload ask for a gang that is a child workload."""
+    """Whether the gang that the workload's annotations ask for is a child workload, by the workload's kind."""
     return child_kind_of(manifest) is not None
 
 
 def copies_labels_to_child(manifest: Manifest) -> bool:
-    """Whether the operator also copies the workload's labels to the child, and a queue's name queues such a child."""
+    """Whether the operator copies the workload's labels to its child, and a label can put the child into a queue.
+
+    Example: KubeRay copies the labels of a RayJob to its RayCluster.
+    """
     child = child_kind_of(manifest)
     row = None if child is None or child.annotations_at else row_of_child(child)
     return row is not None and row.queued
 
 
 def labels_of_child(manifest: Manifest, labels: Collection[str]) -> Mapping[str, str]:
-    """Return the labels that a child workload gets from its parent; empty if the workload has no child.
+    """Return the labels that a child workload gets from its parent `manifest`; empty if the workload has no child.
 
-    If the parent holds the child as a whole object, the result is only the labels that the parent propagates.
+    If the parent contains the child as a whole object (AppWrapper), the result has only the labels that admission
+    copies.
 
-    :param labels: keys of labels that workloads of some kinds propagate.
+    :param labels: keys of the labels that admission copies for some kinds, such as a queue's name.
     """
     child = child_kind_of(manifest)
     if child is None:
@@ -77,12 +84,15 @@ def labels_of_child(manifest: Manifest, labels: Collection[str]) -> Mapping[str,
 def child_of(
     manifest: Manifest, keys: Collection[str], find: Find, labels: Collection[str] = ()
 ) -> ChildWorkload | None:
-    """Return the child workload that will be the gang, with the propagated annotations and labels.
+    """Return the child workload that will be the gang, with the annotations and labels that it gets from its parent.
 
-    The child of a child is the gang, if there is one: the RayCluster of a RayJob in an AppWrapper. Return None for a
-    workload without a child, and if the object that describes the child is unknown. Raises `MalformedError`.
+    If the child has a child itself, the latter is returned: the RayCluster of a RayJob in an AppWrapper. Return None
+    for a workload without a child, and if the object that describes the child (a TrainJob's runtime) does not exist.
+    Raises `MalformedError`.
 
-    :param keys: annotation keys that are propagated.
+    :param keys: keys of the annotations that are copied to the child.
+    :param find: a look-up of other objects by key.
+    :param labels: keys of the labels that are copied to the child.
     """
     kind = child_kind_of(manifest)
     child = None if kind is None else _written_child(manifest, kind, find)
@@ -102,9 +112,10 @@ def child_of(
 
 
 def _written_child(manifest: Manifest, kind: ChildKind, find: Find) -> ChildWorkload | None:
-    """Return the child as parent or description state it, with the metadata that the operator copies.
+    """Return the child as the parent, or the object that it names, describes it, without Phalanx's own changes.
 
-    Return None if the object that describes the child is unknown. Raises `MalformedError`.
+    The child has the metadata that its operator copies. Return None if the object that describes the child does not
+    exist. Raises `MalformedError`.
     """
     ref = ref_of(manifest)
     if kind.description is not None:
@@ -133,9 +144,9 @@ def _written_child(manifest: Manifest, kind: ChildKind, find: Find) -> ChildWork
 
 
 def description_of(manifest: Manifest) -> str:
-    """Return kind and name of the object that describes a workload's child; "" if the workload holds the child itself.
+    """Return kind and name of the other object that describes a workload's child, such as a TrainJob's runtime.
 
-    Raises `MalformedError`.
+    Return "" if the workload itself contains the child. Raises `MalformedError`.
     """
     child = child_kind_of(manifest)
     if child is None or child.description is None:
@@ -145,7 +156,7 @@ def description_of(manifest: Manifest) -> str:
 
 
 def has_automatic_child(manifest: Manifest) -> bool:
-    """Whether an automatic namespace makes the workload's child a gang."""
+    """Whether the workload's child is a gang by default in a namespace with `phalanx.dev/automatic`, by its kind."""
     child = child_kind_of(manifest)
     row = None if child is None else row_of_child(child)
     return row is not None and row.automatic
@@ -154,12 +165,15 @@ def has_automatic_child(manifest: Manifest) -> bool:
 def propagated_fields(
     manifest: Manifest, old: Manifest | None, keys: Collection[str], labels: Collection[str] = ()
 ) -> Iterator[tuple[tuple[str, ...], str | None]]:
-    """Yield the fields that admission writes so that the operator gives them to the child: way and value.
+    """Yield the fields that admission writes in a workload so that its operator copies them to the child.
 
-    The value None removes the field. Raises `MalformedError` if the user has written a different value there.
+    Each is (path as a tuple of keys, value); None as value removes the field. Raises `MalformedError` if the user has
+    written a different value there.
 
-    :param old: the workload before the change. Values that were propagated from it count as Phalanx's, not the user's.
-    :param keys: annotation keys that are propagated.
+    :param old: the workload before an update; None at its creation. A value that was copied from it is Phalanx's own,
+        so it may be changed.
+    :param keys: keys of the annotations that are copied.
+    :param labels: keys of the labels that are copied.
     """
     yield from _written(manifest, old, keys, _propagated_annotations, "annotations")
     yield from _written(manifest, old, labels, _propagated_labels, "labels")
@@ -192,7 +206,10 @@ def _written(
 
 
 def lacks_propagated_fields(manifest: Manifest, keys: Collection[str], labels: Collection[str] = ()) -> bool:
-    """Whether the fields that the operator copies to the child lack the workload's request. Raises `MalformedError`."""
+    """Whether a field is missing that admission should have written for the child (`propagated_fields`).
+
+    The workload then was created or changed without Phalanx's webhook. Raises `MalformedError`.
+    """
     down = propagated_fields(manifest, None, keys, labels)
     return any(_at(manifest, way[:-1]).get(way[-1]) != value for way, value in down)
 
@@ -211,7 +228,10 @@ def _propagated_labels(manifest: Manifest, labels: Collection[str]) -> dict[str,
 
 
 def _way_to_annotations(manifest: Manifest) -> tuple[str, ...]:
-    """Return the way to the child's annotations; () if admission writes none for this kind. Raises `MalformedError`."""
+    """Return the path, as a tuple of keys, at which admission writes the child's annotations.
+
+    Return () if admission writes none for this kind. Raises `MalformedError`.
+    """
     child = child_kind_of(manifest)
     if child is None or not child.annotations_at:
         return ()
@@ -221,11 +241,12 @@ def _way_to_annotations(manifest: Manifest) -> tuple[str, ...]:
 
 
 def _only_workload(manifest: Manifest, path: str) -> tuple[tuple[str, ...], Mapping[str, Any]]:
-    """Return way and manifest of the only workload among the objects in this one.
+    """Return the only workload among the objects that an object contains: its path as a tuple of keys, and itself.
 
     Raises `MalformedError` if there is none, or more than one.
 
-    :param path: the path of a list, then `*`, then the path of the object in each entry.
+    :param path: the path of a list, then `*`, then the path of the object in each entry. For an AppWrapper it is
+        `spec.components.*.template`.
     """
     ref, (above, _, below) = ref_of(manifest), path.partition(f".{ANY}.")
     written = at_path(manifest, above)
@@ -247,7 +268,10 @@ def _can_be_gang(manifest: Mapping[str, Any]) -> bool:
 
 
 def _at(manifest: Manifest, way: Sequence[str]) -> Mapping[str, Any]:
-    """Return the mapping at the way, empty if absent. Raises `MalformedError` for a value of another type."""
+    """Return the mapping at a path, given as a sequence of keys and list positions; empty if it is absent.
+
+    Raises `MalformedError` for a value of another type.
+    """
     part: Any = manifest
     for depth, step in enumerate(way, start=1):
         part = part[int(step)] if isinstance(part, list) else part.get(step)

@@ -1,4 +1,4 @@
-"""The annotation with the expected duration of a gang: phalanx.dev/expected-duration. It is used for estimates only."""
+"""The annotation `phalanx.dev/expected-duration`: how long a gang is expected to run. It is used for estimates only."""
 
 import re
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ from kube.keys import EXPECTED_DURATION
 
 _UNITS = {"d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _DURATION = re.compile("".join(rf"(?:(?P<{unit}>[0-9]{{1,6}}){unit})?" for unit in _UNITS))
-"""A number of each unit, the largest unit first. At least one unit must be there."""
+"""The pattern of a duration: an optional number of each unit, the largest unit first. It also matches ""."""
 
 
 def seconds_in(text: str) -> int | None:
-    """Return the seconds of a duration such as 1d12h, 2h30m or 90s. None for any other text, and for no time."""
+    """Return the seconds of a duration such as 1d12h, 2h30m or 90s; None for any other text, and for 0 seconds."""
     found = _DURATION.fullmatch(text)
     if found is None:
         return None
@@ -21,12 +21,15 @@ def seconds_in(text: str) -> int | None:
 
 
 def expected_seconds(annotations: Mapping[str, str]) -> int | None:
-    """Return how many seconds a workload with these annotations is expected to run. None: it does not say."""
+    """Return how many seconds a workload with these annotations is expected to run.
+
+    Return None if the annotation is absent or malformed.
+    """
     return seconds_in(annotations.get(EXPECTED_DURATION, ""))
 
 
 def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
-    """Warn of a value that is no duration. No gang depends on it, so nothing is refused."""
+    """Report an annotation that is no duration, as advice only, because the scheduling does not depend on it."""
     value = annotations.get(EXPECTED_DURATION)
     if value is not None and seconds_in(value) is None:
         at = f"metadata.annotations[{EXPECTED_DURATION}]"

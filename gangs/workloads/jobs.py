@@ -22,8 +22,9 @@ JOB_GROUP = "batch"
 JOB_API_VERSION = "batch/v1"
 INDEX_KEY = WORKLOAD_INDEX_LABELS[0]
 MOST_PODS = 20_000
-"""The most pods at a time for which a Job's expected pods are computed. That many take one second of the five that an
-admission has.
+"""The largest number of pods at a time for which a Job's expected pods are computed.
+
+20,000 pods take one second of the five that an admission may take.
 """
 
 
@@ -35,7 +36,7 @@ class JobCondition(Struct, frozen=True):
 
 
 class JobStatus(Struct, frozen=True):
-    """batch/v1 JobStatus, as far as it decides how many pods there should be."""
+    """batch/v1 JobStatus: the fields that decide how many pods the Job still needs."""
 
     succeeded: int = 0
     failed: int = 0
@@ -44,21 +45,21 @@ class JobStatus(Struct, frozen=True):
 
 
 class TemplateMeta(Struct, frozen=True):
-    """Metadata of a pod template. Null means absent."""
+    """Metadata of a pod template. None: the field is absent or null."""
 
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
 
 
 class PodTemplate(Struct, frozen=True):
-    """core/v1 PodTemplateSpec, with the pods' spec not decoded."""
+    """core/v1 PodTemplateSpec, whose `spec` stays a plain mapping."""
 
     metadata: TemplateMeta | None = None
     spec: dict[str, Any] | None = None
 
 
 class JobSpec(Struct, frozen=True):
-    """batch/v1 JobSpec, as far as it decides number and content of the pods."""
+    """batch/v1 JobSpec: the fields that decide the number and the content of the pods."""
 
     parallelism: int = 1
     completions: int | None = None
@@ -83,23 +84,23 @@ class Job(Struct, frozen=True):
 
     @property
     def pod_labels(self) -> Mapping[str, str]:
-        """Labels of its pod template."""
+        """The labels of the pod template."""
         return (self.spec.template.metadata or TemplateMeta()).labels or {}
 
     @property
     def pod_annotations(self) -> Mapping[str, str]:
-        """Annotations of its pod template."""
+        """The annotations of the pod template."""
         return (self.spec.template.metadata or TemplateMeta()).annotations or {}
 
     @property
     def size(self) -> int:
-        """Pods that run at a time when the Job starts."""
+        """The number of pods that run at the same time when the Job starts: `parallelism`, at most `completions`."""
         spec = self.spec
         return spec.parallelism if spec.completions is None else min(spec.parallelism, spec.completions)
 
     @property
     def expected(self) -> int:
-        """The number of pods that should run now. Near the end of a Job fewer pods are left than at its start."""
+        """The number of pods that should run now: `size`, or fewer if fewer completions are left; 0 if it has ended."""
         if self.finished:
             return 0
         left = self.size if self.spec.completions is None else self.spec.completions - self.status.succeeded
@@ -107,12 +108,12 @@ class Job(Struct, frozen=True):
 
     @property
     def finished(self) -> bool:
-        """Whether the Job has ended, well or badly."""
+        """Whether the Job has succeeded or failed."""
         return any(each.type in ("Complete", "Failed") and each.status == "True" for each in self.status.conditions)
 
 
 def job_of(manifest: Manifest) -> Job:
-    """Decode a Job manifest; null means absent. Raises `MalformedError`."""
+    """Decode the manifest of a Job. Raises `MalformedError`, also for a negative number of pods."""
     ref = ref_of(manifest)
     spec = decode(section(manifest, "spec"), JobSpec, ref, "spec")
     for name, count in (("parallelism", spec.parallelism), ("completions", spec.completions)):
@@ -126,9 +127,10 @@ def job_of(manifest: Manifest) -> Job:
 
 
 def template_says(manifest: Manifest, part: str) -> Mapping[str, str]:
-    """Return the labels or annotations of a workload's pod template, without malformed values.
+    """Return the labels or annotations of the pod template at `spec.template`, without malformed values.
 
-    Callers use it to select the workloads that are worth decoding.
+    The result is empty if there is no such template. It needs no decoding, so it is fast enough for every Job of a
+    cluster.
 
     :param part: "labels" or "annotations".
     """
@@ -141,7 +143,7 @@ def template_says(manifest: Manifest, part: str) -> Mapping[str, str]:
 
 
 def size_of(manifest: Manifest) -> int:
-    """Return the number of pods that a Job runs at a time when it starts. Raises `MalformedError`."""
+    """Return the number of pods that a Job runs at the same time when it starts. Raises `MalformedError`."""
     return job_of(manifest).size
 
 
@@ -156,7 +158,10 @@ def controller_of(pod: Pod) -> OwnerReference | None:
 
 
 def job_owner(pod: Pod) -> OwnerReference | None:
-    """Return the batch/v1 Job that controls the pod; None if there is none. Other API groups have a kind Job, too."""
+    """Return the reference to the batch/v1 Job that controls the pod; None if there is none.
+
+    A Job of another API group, such as Volcano's, does not count.
+    """
     owner = controller_of(pod)
     if owner is None or owner.kind != JOB_KIND or group_of(owner.api_version) not in ("", JOB_GROUP):
         return None
@@ -164,16 +169,17 @@ def job_owner(pod: Pod) -> OwnerReference | None:
 
 
 def counted_by_job(pod: Pod) -> bool:
-    """Whether a Job controls the pod and counts its succeeded pods for the gang.
+    """Whether the succeeded pods of the pod's gang are counted by its Job, so that they must not be counted again.
 
-    If the pod's mark names a workload of another kind as the gang, the counts of that workload's Jobs are not read.
+    This is so if a Job controls the pod and no other workload, such as the JobSet of the Job, is the gang by the label
+    `phalanx.dev/workload`.
     """
     of_job = pod.metadata.labels.get(WORKLOAD, JOB_KIND).rpartition(".")[2] == JOB_KIND
     return of_job and job_owner(pod) is not None
 
 
 def owned_by(pod: Pod, job: Job) -> bool:
-    """Whether the Job controls the pod: by uid where both are known, else by name."""
+    """Whether the Job controls the pod. The uid decides; if one of the two uids is unknown, the name."""
     owner = job_owner(pod)
     if owner is None or pod.metadata.namespace != job.metadata.namespace:
         return False
@@ -183,10 +189,11 @@ def owned_by(pod: Pod, job: Job) -> bool:
 
 
 def missing_pods(manifest: Manifest, existing: Sequence[Pod]) -> tuple[Pod, ...]:
-    """Return the expected pods of a Job, named `<job>-<index>`.
+    """Return the expected pods of a Job, named `<job>-<index>`. A suspended Job has none.
 
-    `existing` may hold pods of other owners. A suspended Job has no expected pods. Raises `MalformedError`, also for
-    more than `MOST_PODS` pods. The limit keeps a user who may create a Job from filling the caller's memory.
+    Raises `MalformedError`, also for more than `MOST_PODS` pods, because such a Job could fill the caller's memory.
+
+    :param existing: existing pods, possibly of other owners, too.
     """
     job = job_of(manifest)
     if job.size > MOST_PODS:
@@ -205,7 +212,10 @@ def missing_pods(manifest: Manifest, existing: Sequence[Pod]) -> tuple[Pod, ...]
 
 
 def example_pod(manifest: Manifest) -> Pod:
-    """Return a pod as the Job creates it, without an index: template, job labels, owner. Raises `MalformedError`."""
+    """Return a pod as the Job creates it, with the Job's labels and owner reference, but without an index.
+
+    Raises `MalformedError`.
+    """
     job = job_of(manifest)
     ref = ref_of(manifest)
     pod = decode({"spec": job.spec.template.spec or {}}, Pod, ref, "spec.template")
@@ -238,7 +248,11 @@ def _numbered(job: Job, template: Pod, number: int) -> Pod:
 
 
 def _free_numbers(job: Job, own_pods: Sequence[Pod], count: int) -> list[int]:
-    """Return the `count` lowest indexes that neither run nor are completed, by completion index or by pod name."""
+    """Return the `count` lowest indexes for new pods of the Job.
+
+    For an Indexed Job they are completion indexes without a live pod that have not been completed. For other Jobs they
+    are numbers for which no live pod has the name `<job>-<number>`.
+    """
     if job.spec.completion_mode == "Indexed":
         running = [range(index, index + 1) for pod in own_pods if (index := workload_index(pod)) is not None]
         limit = job.spec.completions or job.size

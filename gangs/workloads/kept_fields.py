@@ -1,6 +1,6 @@
-"""The fields of an object of a user-defined kind that stay in memory: only the fields that Phalanx reads.
+"""The reduction of an object of a user-defined kind to the fields that Phalanx reads.
 
-Otherwise a user who may write such objects could fill the controller's memory with unused fields.
+Otherwise a user who may write such objects could fill the controller's memory with other fields.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,19 +16,23 @@ from kube.objects import Pod
 
 _CONDITIONS = "status.conditions"
 _ALWAYS = USUAL
-"""Paths that are read for every kind."""
+"""Paths that are kept for every kind."""
 _NAMES = ("name", "groupName")
 _METADATA = ("labels", "annotations", "ownerReferences")
 _LONGEST = 1_024
-"""Characters. No placement request is longer, so annotations with longer values are dropped."""
+"""The most characters of an annotation's value. No value that Phalanx reads is longer, so longer ones are dropped."""
 _HERE, _TEMPLATE = "", "pod template"
-"""Keys that are no steps of a path: they mark the end of a path, and the end of a pod template's path."""
+"""Keys in a `_Tree` that mark the end of a path, and the end of a pod template's path. No field has such a name."""
 
 _Tree = dict[str, Union["_Tree", None]]
+"""Paths of fields as a tree: by the next step of a path, the tree of the further steps.
+
+Example: the path `spec.replicas` is {"spec": {"replicas": {_HERE: None}}}.
+"""
 
 
 def kept(manifest: Manifest, row: KindRow) -> Manifest:
-    """Return the object with its row, reduced to the fields that Phalanx reads."""
+    """Return the object reduced to the fields that Phalanx reads, with the description of its kind (`with_row`)."""
     found = _cut(manifest, [_tree_of(row)], manifest)
     status = manifest.get("status")
     if isinstance(status, Mapping) and isinstance(conditions := status.get("conditions"), list):
@@ -43,7 +47,7 @@ def kept(manifest: Manifest, row: KindRow) -> Manifest:
 
 
 def _tree_of(row: KindRow) -> _Tree:
-    """Return the paths that are read, as a tree of their steps."""
+    """Return the paths of the fields that Phalanx reads of this kind, as a tree."""
     root: _Tree = {}
     for path, end in _paths(row):
         node = root
@@ -63,8 +67,9 @@ def _paths(row: KindRow) -> Iterator[tuple[str, str]]:
 
 
 def _cut(part: Any, trees: Sequence[_Tree], manifest: Manifest) -> Any:
-    """Return the part with only the fields on these paths. A value of an unexpected type stays, so that its reader
-    reports it.
+    """Return a part of the object with only the fields on the paths in `trees`.
+
+    A value of an unexpected type is kept, so that the later reader of the field reports it.
     """
     if isinstance(part, Mapping):
         if any(_TEMPLATE in each for each in trees):
@@ -84,7 +89,7 @@ def _below(trees: Sequence[_Tree], step: str) -> list[_Tree]:
 
 
 def _entry(part: Any, trees: Sequence[_Tree], manifest: Manifest) -> Any:
-    """Return an entry of a list, reduced, with its name."""
+    """Return an entry of a list, reduced as `_cut` does, with the fields `name` and `groupName`."""
     found = _cut(part, trees, manifest)
     named = {key: part[key] for key in _NAMES if isinstance(part.get(key), str)} if isinstance(part, Mapping) else {}
     return {**found, **named} if named else found
@@ -97,7 +102,7 @@ def _template(part: Mapping[str, Any], manifest: Manifest) -> dict[str, Any]:
         try:
             pod = decode({"spec": part["spec"]}, Pod, ref_of(manifest), "spec")
             found["spec"] = msgspec.to_builtins(pod.spec)
-        except MalformedError:  # the reader of the template reports the fault
+        except MalformedError:  # reported later, when the template is read
             found["spec"] = part["spec"]
     return found
 

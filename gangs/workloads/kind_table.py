@@ -1,7 +1,7 @@
-"""The table of workload kinds: the fields that hold their pod templates, and which of their pods form one group.
+"""The table of workload kinds: for each kind, where its pod templates are, and whether its pods form one group.
 
-The grouping follows the documentation of systems such as Kueue and KAI Scheduler. They state for each kind whether
-they group its pods or take them one by one.
+Systems such as Kueue and KAI Scheduler document for each kind whether they schedule its pods as one group or one by
+one. The table follows their documentation.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,11 +27,14 @@ from kube.catalog import ObjectKey
 from kube.objects import Pod
 
 ANY = "*"
-"""A step of a path that matches every entry of a list or mapping."""
+"""A step of a path that means every entry of a list or mapping, as in `spec.tasks.*.template`."""
 
 
 class Made(Enum):
-    """How the pods of a workload's templates are grouped."""
+    """Whether the pods of a workload form one group, in systems in which pods need not name their group.
+
+    UNREAD: they do, but Phalanx cannot count the pods for these systems, so it refuses such a workload as a gang.
+    """
 
     TOGETHER = "one group, of as many pods as the templates say"
     ALONE = "each pod is for itself"
@@ -41,155 +44,178 @@ class Made(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TemplateFields:
-    """The fields that count the pods of one template, for a kind that needs no rules in code.
+    """The paths of the fields that state how many pods one pod template has.
 
-    Each `*` in these fields means the entry at the same step of the template's own path.
+    Each `*` in these paths means the same entry as the `*` at the same position in `template`.
     """
 
     template: str
     replicas: str = ""
-    """The field that counts the pods; "": the template has one pod."""
+    """The field with the number of pods; "": the template has one pod."""
     least: str = ""
-    """The field that says how many of these pods must run; "": all must."""
+    """The field with the number of these pods that must run; "": all must."""
     later: bool = False
-    """Whether the workload creates these pods only when the pods of the other templates run."""
+    """Whether the workload creates these pods only after the pods of the other templates run."""
     later_if: str = ""
-    """A field that, when set, makes the workload create these pods only when the others run; "": no such field."""
+    """A field; if it is set, the workload creates these pods only after others run. "": no such field."""
 
 
 @dataclass(frozen=True, slots=True)
 class PodRules:
-    """Rules in code for a kind with one pod template whose status decides which pods it still creates.
+    """Functions that compute the pods of a kind whose status decides which pods it still creates: the Job.
 
-    Each function raises `MalformedError`.
+    Other kinds are described by fields of `KindRow`. Each function raises `MalformedError`.
     """
 
     size: Callable[[Manifest], int]
-    """Returns the number of pods that run at a time when the workload starts."""
+    """Returns the number of pods that run at the same time when the workload starts."""
     expected: Callable[[Manifest], int]
     """Returns the number of pods that should run now. Near the workload's end it is less than `size`."""
     size_fields: str
-    """The fields that raise `size`, as a message names them."""
+    """The fields that determine `size`, for messages."""
     example: Callable[[Manifest], Pod]
     """Returns a pod as the workload creates it, without an index."""
     missing: Callable[[Manifest, Sequence[Pod]], Sequence[Pod]]
-    """Returns the expected pods. The second argument holds the existing pods, of any owner."""
+    """Returns the expected pods. The second argument has existing pods, possibly of other owners, too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """Rules for a child workload that another object describes, as a runtime describes the JobSet of a TrainJob.
+    """Functions for a child workload that another object describes, as a runtime describes the JobSet of a TrainJob.
 
     Both functions raise `MalformedError`.
     """
 
     named_at: str
-    """The path at which the parent names the object."""
+    """The path at which the parent names the object that describes the child."""
     key: Callable[[Manifest], ObjectKey]
-    """Returns the key of the object that describes the child of a parent."""
+    """Returns, for a parent, the key of the object that describes its child."""
     child: Callable[[Manifest, Manifest], dict[str, Any]]
-    """Returns the child of a parent and the object, with labels and annotations."""
+    """Returns, for a parent and the object that describes its child, the child with labels and annotations."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChildKind:
-    """The child workload that is the gang in its parent's place (`gangs.workloads.child_workloads`)."""
+    """How workloads of one kind contain the child workload that is the gang (`gangs.workloads.child_workloads`)."""
 
     api_version: str
-    """The apiVersion of the child; `*`: of any kind, as the parent holds the child as a whole object."""
+    """The apiVersion of the child; `*`: any, because the parent contains the child as a whole object."""
     kind: str
+    """The kind of the child; `*`: any."""
     at: str = ""
-    """The path of the child's spec, or of the whole child where its kind is `*`. "": another object describes it."""
+    """The path in the parent of the child's spec; if `kind` is `*`, of the whole child. "": another object has it."""
     description: Description | None = None
-    """The rules for a child that another object describes; None: the parent holds it."""
+    """The functions for a child that another object describes; None: the parent contains the child."""
     annotations_at: str = ""
-    """The path where admission writes the child's annotations; "": the operator copies the parent's own."""
+    """The path in the parent at which admission writes the child's annotations.
+
+    "": the operator copies the annotations of the parent itself.
+    """
     takes_queue: bool = False
-    """Whether admission also writes the parent's queue name there. Kueue keeps the whole parent in that queue."""
+    """Whether admission also copies the parent's queue name to the child, because the parent's queue is the child's."""
 
     @property
     def is_whole_object(self) -> bool:
-        """Whether the parent holds the child as a whole object, which can carry a placement request of its own."""
+        """Whether the parent contains the child as a whole object, of any kind, which may itself ask for a gang."""
         return self.kind == ANY
 
     @property
     def metadata_at(self) -> str:
-        """The path of the child's metadata in the parent; "": the operator copies the parent's own."""
+        """The path of the child's metadata in the parent; "": the operator copies the metadata of the parent itself."""
         return self.annotations_at.rpartition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class KindRow:
-    """One row of the table of kinds.
+    """The description of one kind of workload: one row of the table of kinds, or of a WorkloadKind object.
 
-    `templates`: the paths of the pod templates, with `*` for every entry of a list or mapping.
+    `plural`: the resource name in the API path. `templates`: the paths of the pod templates, with `*` for every entry
+    of a list or mapping.
     """
 
     plural: str
     made: Made
     templates: tuple[str, ...] = ("spec.template",)
     versions: tuple[str, ...] = ()
-    """Served versions that Phalanx reads, newest first; empty for kinds that it does not read."""
+    """The API versions that Phalanx reads, the newest first; empty for kinds whose objects it does not watch."""
     queued: bool = False
-    """Whether a queue name on the workload reaches its pods, as in Kueue. Set for kinds whose pods are read."""
+    """Whether the label with a queue's name on the workload puts its pods into the queue, as in Kueue."""
     queue_wins: bool = False
-    """With `queued`: whether the workload's queue name replaces another one on its template. Otherwise the workload is
-    not queued.
+    """Which queue counts if the workload and its pod template name different queues, for kinds with `queued`.
+
+    True: the workload's. False: the workload is then not in a queue.
     """
     automatic: bool = False
-    """Whether each workload of this kind with several pods is a gang in an automatic namespace."""
+    """Whether each workload of this kind with several pods is a gang in a namespace with `phalanx.dev/automatic`."""
     fixed_template: bool = False
     """Whether the API server refuses every change of the pod template."""
     rules: PodRules | None = None
-    """Rules in code for the pods, because fewer pods are expected near the workload's end. None: the other fields of
-    the row describe the pods.
+    """Functions that compute the pods, for the Job alone, because a Job needs fewer pods near its end.
+
+    None: the other fields of the row describe the pods.
     """
     by_annotation: bool = False
-    """Whether Phalanx's own annotations on the workload make it a gang. Set for kinds that are read."""
+    """Whether Phalanx's own annotations on the workload make it a gang."""
     minimum: str = ""
     """The workload's own field for the number of pods that must start together; "": none."""
     least_workers: str = ""
-    """The field for the number of workers that must start together with all other pods; "": none."""
+    """The field with the number of workers that must start together with all other pods; "": none."""
     minimum_of_roles: str = ""
-    """The field in which each role states its minimum, for the reference of kinds; `pod_counts` reads it. "": none."""
+    """The field in which each role states its minimum; "": none. Only the generated reference of kinds uses it."""
     makers: tuple[str, ...] = ()
-    """Kubernetes' own kinds that create pods for the workload, besides the pods that its operator creates itself."""
+    """Kubernetes' own kinds whose objects create pods for the workload, such as the Jobs of a JobSet."""
     named_by: str = ""
-    """The pod label that names the workload when another object creates its pods; "": the ReplicaSet's name does."""
+    """The pod label with the workload's name, for pods that an object of `makers` creates.
+
+    "": the name is that of the pod's ReplicaSet, without its last part.
+    """
     child: ChildKind | None = None
-    """The child workload that is the gang in the workload's place; None: the workload has none."""
+    """The child workload that is the gang instead of this workload; None: this workload is the gang."""
     part_by: str = ""
-    """The pod label that names the pod's part, where each part is a gang; "": the whole workload is one gang."""
+    """The pod label with the part of the workload to which the pod belongs, if each part is a gang of its own.
+
+    Example: the group of a LeaderWorkerSet. "": the whole workload is one gang.
+    """
     fields: tuple[TemplateFields, ...] = ()
-    """The fields that count the pods of each of `templates`; empty where the kind has rules in code."""
+    """For each of `templates`, the fields with its number of pods.
+
+    Empty: `rules` or `gangs.workloads.pod_counts` compute the numbers.
+    """
     parts: str = ""
-    """With `fields` and `part_by`: the field that says how many parts there are."""
+    """The field with the number of parts, for kinds with `fields` and `part_by`."""
     start_orders: tuple[StartOrder, ...] = ()
-    """Fields that make the workload create some pods only when others run. Kinds with `fields` state this in them."""
+    """Settings by which the workload creates some pods only after others run. Kinds with `fields` state it there."""
     rank: str = ""
-    """With `fields`: the label or annotation that holds a pod's rank among the pods of its template."""
+    """The key of the pod label or annotation with the pod's rank in its template, for kinds with `fields`; "": none."""
     ended_at: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Fields with the values that mean that the workload has ended, besides the usual conditions."""
+    """Fields by which a workload reports its end, besides the usual conditions, each with the values that mean this."""
     counted_in_status: tuple[str, ...] = ()
-    """Status fields that `rules` read. They count the pods that need not run again."""
+    """The status fields that the functions in `rules` read: the numbers of pods that have completed."""
     ending_conditions: tuple[str, ...] = ()
-    """Types of conditions of a workload that has ended, or that is ending and recreates no pod. They hold besides the
-    usual conditions.
+    """Types of conditions by which a workload reports that it has ended or is ending, so that it recreates no pod.
+
+    The usual conditions count besides.
     """
     suspended_at: str = ""
-    """The field that is true while a workload is suspended. A queue resets it. A user-defined kind has this field
-    besides the usual ones. "": the kind has none, or its field stops something else (a CronJob's next Jobs).
+    """The field that is true while the workload is suspended, and that a queue sets to false.
+
+    A user-defined kind has this field besides the usual ones. "": the kind has none. A CronJob's `spec.suspend` is not
+    listed, because it stops only the creation of further Jobs.
     """
     bare: bool = False
-    """Whether `templates` are paths of objects that are not pod templates. They hold the pods' labels and annotations
-    directly, and the requests in fields of their own (`gangs.workloads.spark`).
+    """Whether the objects at `templates` are no pod templates, as in a SparkApplication (`gangs.workloads.spark`).
+
+    They have the pods' labels and annotations directly, without `metadata`, and resource requests in special fields.
     """
     user_defined_by: str = ""
-    """The name of the WorkloadKind that describes a user-defined kind; "": this table describes the kind."""
+    """The name of the WorkloadKind that describes a user-defined kind; "" for the kinds of this table."""
 
 
 def _replicas(kind: str, specs: str, least_workers: str = "") -> tuple[str, KindRow]:
-    """Return kind and row for a kind of Kubeflow's training operator. `specs`: the field of its replica specs."""
+    """Return a kind of Kubeflow's training operator with its row of the table.
+
+    :param specs: the field of `spec` that has the replica specs, such as `pytorchReplicaSpecs`.
+    """
     return kind, KindRow(
         f"{kind.lower()}s",
         Made.TOGETHER,
@@ -225,26 +251,24 @@ _MPI = KindRow(
     ),
     suspended_at=_RUN_POLICY,
 )
-"""The MPIJob of the MPI operator (v2beta1), whose launchers are Jobs, and of the training operator (v1), which creates
-pods.
-"""
+"""The row of MPIJobs: of the MPI operator (v2beta1), whose launchers are Jobs, and of the training operator (v1)."""
 _TASKS = "spec.tasks.*.template"
 _ELASTIC = "spec.elasticPolicy.minReplicas"
 _CLUSTER = ("headGroupSpec.template", "workerGroupSpecs.*.template")
 
 
 def _alone_in_a_domain(annotation: str, later: MadeLater) -> StartOrder:
-    """Return the start order of an annotation that gives each Job or group a domain of its own.
+    """Return the start order for an annotation by which an operator gives each Job or group a domain of its own.
 
-    The operator first creates the first pod of each Job or group. The domain of that pod decides the others' domain.
+    The operator first creates one pod of each Job or group. When this pod runs, it creates the others for its domain.
     """
     return StartOrder(annotation, later, at_once=f"remove the annotation {annotation}", annotation=True)
 
 
 def _ray(plural: str, cluster: str, suspended_at: str = "") -> KindRow:
-    """Return the row of a KubeRay kind that creates a RayCluster with its own annotations.
+    """Return the row of a KubeRay kind that creates a RayCluster, to which KubeRay copies the annotations.
 
-    `cluster`: the path of the RayCluster's spec.
+    :param cluster: the path of the RayCluster's spec.
     """
     return KindRow(
         plural,
@@ -439,7 +463,7 @@ _ROWS: Mapping[str, Mapping[str, KindRow]] = {
     },
     "serving.knative.dev": {"Service": KindRow("services", Made.ALONE)},
 }
-"""Rows by API group and kind. A row without templates is a kind that holds no pod templates of its own."""
+"""By API group and by kind: the row of the table. A kind whose row has no templates contains no pod templates."""
 
 WORKLOADS: Mapping[tuple[str, str], KindRow] = {
     (group, kind): row for group, kinds in _ROWS.items() for kind, row in kinds.items()
@@ -447,13 +471,14 @@ WORKLOADS: Mapping[tuple[str, str], KindRow] = {
 """The rows of all kinds that create pods, by API group and kind."""
 
 ROW = "row of the table of kinds"
-"""The key under which an object of a user-defined kind carries its row. Users cannot write it: no key of an API has
-blanks, and objects from the API server hold only plain values.
+"""The key under which an object of a user-defined kind has its `KindRow`, added when the object is read (`with_row`).
+
+Users cannot write such an entry, because objects from the API server have only plain values.
 """
 
 
 def row_of(manifest: Manifest) -> KindRow | None:
-    """Return the row of the object's kind; None if the kind is no workload."""
+    """Return the description of the object's kind; None if the kind creates no pods or is unknown."""
     group, kind, _, _ = key_of(manifest)
     known = WORKLOADS.get((group, kind))
     if known is not None or ROW not in manifest:
@@ -463,42 +488,45 @@ def row_of(manifest: Manifest) -> KindRow | None:
 
 
 def child_kind_of(manifest: Manifest) -> ChildKind | None:
-    """Return the kind of the child workload that is the gang in the object's place; None if there is no such child."""
+    """Return the kind of the child workload that is the gang instead of the object; None if there is no such child."""
     row = row_of(manifest)
     return None if row is None else row.child
 
 
 def row_of_child(child: ChildKind) -> KindRow | None:
-    """Return the row of a child's kind; None if the child may be of any kind."""
+    """Return the description of a child's kind; None if the child may be of any kind."""
     return WORKLOADS.get((group_of(child.api_version), child.kind))
 
 
 def has_rules(manifest: Manifest) -> bool:
-    """Whether rules in code decide the pods of the object's kind (`WorkloadKind.rules`)."""
+    """Whether functions compute the pods of the object's kind (`KindRow.rules`), which is so for Jobs only."""
     row = row_of(manifest)
     return row is not None and row.rules is not None
 
 
 def mark_of(manifest: Manifest) -> str:
-    """Return the value of the label on the pods of a workload that is a gang.
+    """Return the value of the label `phalanx.dev/workload` on the pods of a workload that is a gang.
 
-    The value is the kind. A kind with counting `fields`, such as a user-defined kind or Volcano's Job, has its API
-    group added.
+    The value is the kind. For a kind with `KindRow.fields`, such as a user-defined kind or Volcano's Job, it is
+    `<kind>.<group>`.
     """
     group, kind, _, _ = key_of(manifest)
     row = row_of(manifest)
     return f"{kind}.{group}" if row is not None and row.fields else kind
 
 
-def marked_in_full(mark: str) -> tuple[str, str] | None:
-    """Return API group and kind of a mark that has both; None for a mark with the kind alone or with a system."""
+def group_and_kind_in(mark: str) -> tuple[str, str] | None:
+    """Return API group and kind in a value `<kind>.<group>` of the label `phalanx.dev/workload`.
+
+    Return None for a value without group: `<kind>` or `<dialect>.<kind>`.
+    """
     kind, _, group = mark.partition(".")
     return (group, kind) if "." in group and kind[:1].isupper() else None
 
 
-def says_in_full(mark: str) -> bool:
-    """Whether a mark, with or without a system before it, has kind and group (`labelled_workloads.makers.mark`)."""
-    return (marked_in_full(mark) or marked_in_full(mark.partition(".")[2])) is not None
+def names_a_group(mark: str) -> bool:
+    """Whether a value of the label `phalanx.dev/workload` has an API group: `[<dialect>.]<kind>.<group>`."""
+    return (group_and_kind_in(mark) or group_and_kind_in(mark.partition(".")[2])) is not None
 
 
 WATCHED: tuple[ResourceKind, ...] = tuple(
@@ -506,22 +534,21 @@ WATCHED: tuple[ResourceKind, ...] = tuple(
     for (group, kind), row in WORKLOADS.items()
     if row.versions and row.rules is None
 )
-"""Kinds that the controller watches, except those with rules in code."""
+"""Workload kinds that the controller watches, without the Job."""
 
 WITH_RULES: tuple[ResourceKind, ...] = tuple(
     ResourceKind(group, row.versions, kind, row.plural)
     for (group, kind), row in WORKLOADS.items()
     if row.rules is not None
 )
-"""Kinds with rules in code, of which the controller watches every object."""
+"""Kinds with functions in `KindRow.rules`: the Job. The controller watches all their objects."""
 
 READ: tuple[ResourceKind, ...] = tuple(
     each for each in WATCHED if WORKLOADS[each.group, each.kind].made is Made.TOGETHER
 )
-"""Watched kinds whose pods every system reads as one group."""
+"""Watched kinds, without the Job, whose pods form one group in systems in which pods need not name it."""
 
 BY_ANNOTATION: Mapping[str, tuple[str, KindRow]] = {
     kind: (group, row) for (group, kind), row in WORKLOADS.items() if row.by_annotation and not row.fields
 }
-"""API group and row, by kind, of the kinds that Phalanx's own annotations make gangs and whose mark is the kind alone.
-"""
+"""By kind: API group and row of the kinds that Phalanx's annotations make gangs and whose label has no API group."""

@@ -1,4 +1,4 @@
-"""The number of a workload's pods that must start together, by the fields of its kind, and its division by role."""
+"""The minimum of a workload's gang, by the fields of its kind: how many pods must start together, also by role."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,9 +12,11 @@ from gangs.workloads.pod_templates import WORKER, Template
 
 
 def of_kind(manifest: Manifest, templates: Sequence[Template], findings: Findings) -> int:
-    """Return the minimum that the workload's own fields state, else the number of all pods of these templates.
+    """Return the minimum that the workload's fields state; if they state none, the number of all its pods.
 
     A minimum above the number of pods is reported in `findings`. Raises `MalformedError`.
+
+    :param templates: the pod templates whose pods are members.
     """
     row, total = row_of(manifest), sum(each.count for each in templates)
     if row is None:
@@ -29,7 +31,10 @@ def of_kind(manifest: Manifest, templates: Sequence[Template], findings: Finding
 
 
 def _stated(manifest: Manifest, path: str, most: int, findings: Findings) -> int | None:
-    """Return the number in a field; None if the kind has no such field, or if the field is absent or 0."""
+    """Return the number in the field at `path`; None if `path` is "", or if the field is absent or 0.
+
+    A number above `most` is reported in `findings`.
+    """
     ref = ref_of(manifest)
     stated = number(pod_templates.at_path(manifest, path), ref, path) if path else None
     if stated is not None and stated > most:
@@ -43,10 +48,10 @@ def _least(template: Template) -> int:
 
 
 def by_role(templates: Sequence[Template], minimum: int) -> Mapping[str, int]:
-    """Return the minimum of each role: the roles' own minimums if they add up to `minimum`.
+    """Divide the minimum of a gang among its roles (pod sets). Return the minimum of each role.
 
-    Otherwise the roles get their pods in order, and the workers get the rest. A minimum below all pods thus leaves out
-    workers only, as far as possible.
+    If the roles' own minimums add up to `minimum`, these are returned. Otherwise each role needs all its pods, except
+    that the workers need only as many as remain. Pods that need not run are thus workers as far as possible.
     """
     least = {each.role: _least(each) for each in templates}
     if sum(least.values()) == minimum:

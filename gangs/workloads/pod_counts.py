@@ -23,20 +23,25 @@ LEADER_TEMPLATE = "leaderTemplate"
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The number of pods of a template.
+    """The number of pods of one pod template of a workload.
 
-    `in_each`: the number of pods in each Job or group. `least`: the number that must run; None: all.
+    `in_each`: the number of pods in each Job or group. `least`: the number of pods that must run; None: not stated.
     """
 
     count: int
     in_each: int = 1
     least: int | None = None
     first: int = 0
-    """The place in its group of the template's first pod."""
+    """The index in its group of the template's first pod: 1 for the workers of a group with a leader."""
 
 
 def counted(manifest: Manifest, way: Sequence[str]) -> Counted:
-    """Return the number of pods that the workload creates from the template at this way. Raises `MalformedError`."""
+    """Return the number of pods that a workload of a built-in kind creates from one pod template.
+
+    Raises `MalformedError`.
+
+    :param way: the path of the template, as a sequence of keys and list positions.
+    """
     row = row_of(manifest)
     if row is not None and row.rules is not None:
         return Counted(row.rules.size(manifest))
@@ -57,11 +62,10 @@ def counted(manifest: Manifest, way: Sequence[str]) -> Counted:
 
 
 def by_fields(manifest: Manifest, row: KindRow, pattern: str, way: Sequence[str]) -> Counted:
-    """Return the number of pods of a template, for a kind whose row names the counting fields.
+    """Return the number of pods of one pod template, for a kind with `KindRow.fields`. Raises `MalformedError`.
 
-    Raises `MalformedError`.
-
-    :param pattern: the path of the template, with its `*`.
+    :param pattern: the path of the template in `row`, with its `*`.
+    :param way: the path of the template in the manifest, as a sequence of keys and list positions.
     """
     fields = next(each for each in row.fields if each.template == pattern)
     replicas, least = (_written(manifest, path, way) for path in (fields.replicas, fields.least))
@@ -76,7 +80,10 @@ def by_fields(manifest: Manifest, row: KindRow, pattern: str, way: Sequence[str]
 
 
 def _written(manifest: Manifest, path: str, way: Sequence[str]) -> int | None:
-    """Return the number at a path whose `*` are filled from this way; None if absent. Raises `MalformedError`."""
+    """Return the number at a path, each `*` of which is replaced by the step of `way` at the same position.
+
+    Return None if it is absent. Raises `MalformedError`.
+    """
     if not path:
         return None
     steps, part = beside(manifest, path, way)
@@ -84,7 +91,11 @@ def _written(manifest: Manifest, path: str, way: Sequence[str]) -> int | None:
 
 
 def beside(manifest: Manifest, path: str, way: Sequence[str]) -> tuple[Sequence[str], Any]:
-    """Return the way to a field whose `*` are filled from this way, and its value; None if absent."""
+    """Return the steps of a path, each `*` replaced by the step of `way` at the same position, and the value there.
+
+    The value is None if it is absent. Example: the path `spec.tasks.*.replicas` with the way ("spec", "tasks", "0",
+    "template") has the steps ("spec", "tasks", "0", "replicas").
+    """
     steps = [way[at] if step == ANY else step for at, step in enumerate(path.split("."))]
     part: Any = manifest
     for step in steps:
@@ -96,12 +107,17 @@ def beside(manifest: Manifest, path: str, way: Sequence[str]) -> tuple[Sequence[
 
 
 def field_of(way: Sequence[str]) -> str:
-    """Format a way as a field path, such as `spec.replicatedJobs[0].template`."""
+    """Format a path that is given as keys and list positions, such as `spec.replicatedJobs[0].template`."""
     return "".join(f"[{each}]" if each.isdigit() else f".{each}" for each in way).lstrip(".")
 
 
 def number(written: Any, ref: ObjectRef, at: str) -> int | None:
-    """Return the number of pods in a field; None if absent. Raises `MalformedError` if it is no number from 0 up."""
+    """Return the value of a field as a number of pods; None if it is None.
+
+    Raises `MalformedError` if it is no whole number from 0 up.
+
+    :param at: the path of the field in the object `ref`.
+    """
     if written is None:
         return None
     found = decode(written, int, ref, at)
@@ -111,7 +127,7 @@ def number(written: Any, ref: ObjectRef, at: str) -> int | None:
 
 
 def _along(manifest: Manifest, way: Sequence[str]) -> list[Any]:
-    """Return the object and each part on the way below it."""
+    """Return the object and the parts that one passes on a path: first the object, last the part at the end."""
     parts: list[Any] = [manifest]
     for step in way:
         last = parts[-1]

@@ -1,4 +1,4 @@
-"""Workloads: their pod templates, the owners of their pods, and the grouping of these pods."""
+"""The pod templates of a workload, and the workload, pod set and group of a pod."""
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from gangs.manifests import MalformedError, decode, group_of, ref_of
 from gangs.model import Fault, Manifest, ObjectRef
 from gangs.workloads import spark
 from gangs.workloads.jobs import TemplateMeta, controller_of, job_owner
-from gangs.workloads.kind_table import ANY, WORKLOADS, Made, row_of, says_in_full
+from gangs.workloads.kind_table import ANY, WORKLOADS, Made, names_a_group, row_of
 from gangs.workloads.pod_counts import LEADER_TEMPLATE, by_fields, counted, field_of, number
 from kube import keys
 from kube.objects import Pod
@@ -25,7 +25,7 @@ GROUP_INDEX = "leaderworkerset.sigs.k8s.io/group-index"
 LEADER_WORKER_SET = "leaderworkerset.sigs.k8s.io/name"
 """Pod label: the LeaderWorkerSet that created the pod's StatefulSet."""
 WORKER_INDEX = "leaderworkerset.sigs.k8s.io/worker-index"
-"""Pod label: the pod's place in its group; the leader has 0."""
+"""Pod label: the pod's index in its group; the leader has 0."""
 JOBS_OF_JOB_SET = "jobset.sigs.k8s.io/global-replicas"
 """Label of a Job of a JobSet: the number of Jobs that the JobSet creates in total."""
 TEMPLATE_HASH = "pod-template-hash"
@@ -39,23 +39,23 @@ RAY_GROUP, RAY_NODE = "ray.io/group", "ray.io/node-type"
 HEAD, HEAD_GROUP = "head", "headGroupSpec"
 """The pod set of a RayCluster's head, and the field of the head's template."""
 LEADER, WORKER = "leader", "worker"
-"""The pod sets of a LeaderWorkerSet's group. If leaders have no template of their own, they count as workers."""
+"""The pod sets of a LeaderWorkerSet's group. If it has no leader template, the leader is in the pod set of workers."""
 MAIN = "main"
 """The pod set of a workload that has one pod template."""
 MOST = 256
-"""The most pod templates that one workload may have. Reading thousands takes seconds, and no gang has so many pod sets.
-"""
+"""The most pod templates that one workload may have. Thousands take seconds, and no gang has so many pod sets."""
 
 LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _ENDS = ("Succeeded", "Completed", "Failed")
-"""Types of conditions by which a workload reports its end."""
+"""Types of conditions by which workloads of most kinds report their end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A pod template of a workload. `path`: its field; `role`: the pod set of its pods; `count`: how many pods it has.
+    """A pod template of a workload.
 
-    `way`: the steps of the path; a position in a list is a decimal number.
+    `path`: its path, such as `spec.tasks[0].template`. `role`: the name of the pod set of its pods. `count`: the number
+    of its pods. `way`: the path as a tuple of keys and list positions, such as ("spec", "tasks", "0", "template").
     """
 
     path: str
@@ -66,35 +66,37 @@ class Template:
     spec: Mapping[str, Any] = field(default_factory=dict, compare=False)
     way: tuple[str, ...] = ()
     in_each: int = 1
-    """Pods in each Job (where Jobs create the pods), in each group, or on the hosts of one replica."""
+    """The number of pods in each Job of a JobSet, in each group of a LeaderWorkerSet, or in each replica of a worker
+    group of a RayCluster. For most other kinds it is 1."""
     least: int | None = None
-    """The number of pods that must run, from the kind's own fields; None: these fields state no number."""
+    """The number of pods that must run, by the fields of the workload's kind; None: they state no number."""
     first: int = 0
-    """The place in its group of the first pod of this template."""
+    """The index in its group of the first pod of this template: 1 for the workers of a group with a leader."""
     pattern: str = ""
-    """The path of the template in the table of kinds, with its `*`."""
+    """The path of the template in the table of kinds, such as `spec.tasks.*.template`."""
     metadata: tuple[str, ...] = ("metadata",)
-    """The steps from the template to its labels and annotations."""
+    """The path from the template to its labels and annotations, as a tuple of keys."""
     entry: str = ""
-    """The pod set's name by the current row of the kind. `role` differs if an earlier WorkloadKind described the kind
-    differently.
+    """The name of the pod set by the present description of the kind.
+
+    `role` has another name if the pods were labelled when another WorkloadKind described the kind.
     """
 
     @property
     def metadata_at(self) -> str:
-        """The path of the metadata with the template's labels and annotations."""
+        """The path in the workload of the template's metadata (labels and annotations)."""
         return field_of((*self.way, *self.metadata))
 
     def annotation(self, key: str) -> str:
-        """The path of an annotation of the template."""
+        """Return the path in the workload of an annotation of the template."""
         return f"{self.metadata_at}.annotations[{key}]"
 
 
 def gang_by_annotation(manifest: Manifest) -> bool:
-    """Whether Phalanx's own annotations can make the object a gang.
+    """Whether Phalanx's own annotations on the object can make it a gang, by its kind and API version.
 
-    Kubernetes' own controllers copy annotations to objects that they create, such as a ReplicaSet. A copied annotation
-    has no effect.
+    The result is False for an object of the group `apps` that a controller created, such as a Deployment's ReplicaSet.
+    Its annotations are copied from the parent.
     """
     row = row_of(manifest)
     if row is None or not row.by_annotation:
@@ -103,18 +105,21 @@ def gang_by_annotation(manifest: Manifest) -> bool:
 
 
 def copied(manifest: Manifest) -> bool:
-    """Whether a controller of Kubernetes' `apps` group created the object and copied its parent's annotations to it."""
+    """Whether the object is of the API group `apps` and has a controller, which copied its own annotations to it."""
     return group_of(str(manifest.get("apiVersion", ""))) == "apps" and controlled(manifest)
 
 
 def first_gang(manifest: Manifest) -> str:
-    """Return the name of the workload's gang; if each part of the workload is a gang, the name of the first one."""
+    """Return the name of the workload's gang; if each part of the workload is a gang, `<workload>-0`."""
     row, name = row_of(manifest), ref_of(manifest).name
     return f"{name}-0" if row is not None and row.part_by else name
 
 
 def made_by(manifest: Manifest) -> Made | None:
-    """Return how the pods of a workload are grouped; None for any other object. Raises `MalformedError`."""
+    """Return whether and how the pods of a workload form groups; None for any other object. Raises `MalformedError`.
+
+    A JobSet with a single Job counts as this Job.
+    """
     row = row_of(manifest)
     if row is not None and manifest.get("kind") == "JobSet" and _jobs(manifest) == 1:
         return Made.IN_JOBS
@@ -134,13 +139,13 @@ def controlled(manifest: Manifest) -> bool:
 
 
 def maker_kind(manifest: Manifest) -> tuple[str, str, str]:
-    """Return API group, kind and name of the owner that controls the object; "" for each if there is none."""
+    """Return (API group, kind, name) of the owner that controls the object; ("", "", "") if there is none."""
     owner = _owner(manifest) or {}
     return group_of(str(owner.get("apiVersion") or "")), str(owner.get("kind") or ""), str(owner.get("name") or "")
 
 
 def maker_uid(manifest: Manifest, kind: str) -> str:
-    """Return the uid of the controlling owner if it has this kind; "" otherwise or if the uid is unknown."""
+    """Return the uid of the owner that controls the object if it has this kind; "" otherwise, or if it is unknown."""
     owner = _owner(manifest) or {}
     return str(owner.get("uid") or "") if owner.get("kind") == kind else ""
 
@@ -154,7 +159,7 @@ def _owner(manifest: Manifest) -> Mapping[str, Any] | None:
 
 
 def carries(manifest: Manifest, keys: Container[str]) -> bool:
-    """Whether a workload itself, or a pod template of it, has one of these keys as a label or annotation."""
+    """Whether a workload, or a pod template of it, has a label or annotation with one of these keys."""
     row = row_of(manifest)
     found = [written for path in row.templates for *_, written in _walk(manifest, path.split("."), ())] if row else []
     for each in (manifest, *found):
@@ -166,9 +171,10 @@ def carries(manifest: Manifest, keys: Container[str]) -> bool:
 
 
 def templates(manifest: Manifest) -> tuple[Template, ...]:
-    """Return the pod templates of a workload in the order of their fields, without their malformed parts.
+    """Return the pod templates of a workload, in the order of the table of kinds and of the manifest.
 
-    Raises `MalformedError` if a number of pods is malformed, or if there are more than `MOST` templates.
+    Malformed labels, annotations and specs are left out. Raises `MalformedError` if a number of pods is malformed, or
+    if there are more than `MOST` templates.
     """
     row = row_of(manifest)
     paths = row.templates if row is not None else ()
@@ -181,13 +187,17 @@ def templates(manifest: Manifest) -> tuple[Template, ...]:
 
 
 def of_a_part(manifest: Manifest) -> tuple[Template, ...]:
-    """Return the pod templates of a workload; if each part is a gang, with the counts of one part."""
+    """Return the pod templates of a workload. If each part of the workload is a gang, `count` is that of one part."""
     row, every = row_of(manifest), templates(manifest)
     return tuple(replace(each, count=each.in_each) for each in every) if row and row.part_by else every
 
 
 def _walk(part: Any, steps: Sequence[str], way: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
-    """Yield way, holder and value of each mapping at the end of the steps below `part`."""
+    """Yield each mapping at a path below `part`, as (path as a tuple of keys, the container that has it, the mapping).
+
+    :param steps: the remaining steps of the path; `*` means every entry of a list or mapping.
+    :param way: the path of `part` itself.
+    """
     step, *rest = steps
     for name, below in _entries(part, step):
         if rest:
@@ -214,7 +224,7 @@ def _template(manifest: Manifest, pattern: str, way: tuple[str, ...], written: A
     entry = way[-1] if bare else _entry(manifest, pattern, way)
     return Template(
         path=field_of(way),
-        role=labels.get(keys.POD_SET, entry) if says_in_full(labels.get(keys.WORKLOAD, "")) else entry,
+        role=labels.get(keys.POD_SET, entry) if names_a_group(labels.get(keys.WORKLOAD, "")) else entry,
         count=counts.count,
         labels=labels,
         annotations=annotations,
@@ -230,7 +240,11 @@ def _template(manifest: Manifest, pattern: str, way: tuple[str, ...], written: A
 
 
 def _entry(manifest: Manifest, pattern: str, way: tuple[str, ...]) -> str:
-    """Return the name of a template's pod set: the name of its entry in a mapping or list of templates."""
+    """Return the name of a template's pod set.
+
+    It is the key, or the field `name`, of the entry at the `*` of `pattern`, such as `worker`. Without `*` it is fixed
+    by the kind, or `MAIN`.
+    """
     row = row_of(manifest)
     if row is not None and row.fields and ANY not in pattern:
         return role_at(pattern) if len(row.templates) > 1 else MAIN
@@ -249,7 +263,10 @@ def _entry(manifest: Manifest, pattern: str, way: tuple[str, ...]) -> str:
 
 
 def role_at(path: str) -> str:
-    """Return the pod set's name for a template at a path without `*`: the name of the field that holds the template."""
+    """Return the name of the pod set of a template at a path without `*`: the field above the template, in lower case.
+
+    Example: `spec.master.template` has the pod set `master`; `spec.template` has `spec`.
+    """
     return (path.split(".")[-2:-1] or [MAIN])[0].lower()
 
 
@@ -262,9 +279,10 @@ def at_path(manifest: Manifest, path: str) -> Any:
 
 
 def check_templates(manifest: Manifest) -> None:
-    """Raises `MalformedError` if the metadata of a pod template do not have the types that the API demands.
+    """Check the metadata of a workload's pod templates. Raises `MalformedError` if a label or annotation is malformed.
 
-    For a kind with counting fields, a pod set's name that is no valid label value is an error, too.
+    For a kind with `KindRow.fields`, it also raises if a pod set's name is no valid label value, because admission
+    writes this name as a label.
     """
     row = row_of(manifest)
     for each in templates(manifest):
@@ -290,7 +308,7 @@ def _texts(part: Any) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """The workload that a pod belongs to, derived from the pod alone."""
+    """The workload that a pod belongs to, derived from the pod alone, and whether its pods form one group (`made`)."""
 
     api_version: str
     kind: str
@@ -303,12 +321,18 @@ class Maker:
 
 
 def job_metadata(template: Template) -> str:
-    """Return the path of the Job's metadata for a Job's pod template (`Made.IN_JOBS`)."""
+    """Return the path of the metadata of a Job template, given the pod template in it.
+
+    Example: `spec.jobTemplate.metadata` for a CronJob's pod template `spec.jobTemplate.spec.template`.
+    """
     return f"{template.path.removesuffix('.spec.template')}.metadata"
 
 
 def texts_at(manifest: Manifest, path: str) -> Mapping[str, str]:
-    """Return the labels or annotations at a path in the format of `job_metadata`; empty if there are none."""
+    """Return the labels or annotations at a path, such as `spec.replicatedJobs[0].template.metadata.labels`.
+
+    Malformed values are left out. The result is empty if there is nothing at the path.
+    """
     part: Any = manifest
     for step in path.replace("[", ".").replace("]", "").split("."):
         known = isinstance(part, Mapping) or (isinstance(part, list) and step.isdigit())
@@ -317,7 +341,10 @@ def texts_at(manifest: Manifest, path: str) -> Mapping[str, str]:
 
 
 def maker_of(pod: Pod) -> Maker | None:
-    """Return the workload that created the pod; None for a pod without a controlling owner."""
+    """Return the workload that created the pod, from its controlling owner; None for a pod without one.
+
+    For a pod of a LeaderWorkerSet, it is the LeaderWorkerSet, not the StatefulSet that controls the pod.
+    """
     owner = controller_of(pod)
     if owner is None:
         return None
@@ -328,7 +355,10 @@ def maker_of(pod: Pod) -> Maker | None:
 
 
 def shared_name(pod: Pod) -> str:
-    """Return the name of the workload whose pods form a group with this pod; "" for a pod in no group."""
+    """Return the name of the workload whose pods form one group with this pod, by its kind; "" if they form none.
+
+    It is used in systems in which pods need not name their group.
+    """
     if (owner := job_owner(pod)) is not None:
         return owner.name
     maker = maker_of(pod)
@@ -336,7 +366,10 @@ def shared_name(pod: Pod) -> str:
 
 
 def part_of(manifest: Manifest) -> str | None:
-    """Return the workload of several Jobs that a Job belongs to, as `Kind name`; None for a Job on its own."""
+    """Return the workload that a Job belongs to together with other Jobs, as `Kind name`, such as a JobSet.
+
+    Return None for a Job without such a workload, and for the only Job of a JobSet.
+    """
     group, kind, name = maker_kind(manifest)
     row = WORKLOADS.get((group, kind))
     alone = texts_at(manifest, "metadata.labels").get(JOBS_OF_JOB_SET) == "1"
@@ -344,9 +377,9 @@ def part_of(manifest: Manifest) -> str | None:
 
 
 def role_of(pod: Pod) -> str:
-    """Return the name of the pod's pod set in its workload (`Template.role`)."""
+    """Return the name of the pod's pod set in its workload, by the labels that operators write (`Template.role`)."""
     labels = pod.metadata.labels
-    if says_in_full(labels.get(keys.WORKLOAD, "")):
+    if names_a_group(labels.get(keys.WORKLOAD, "")):
         return labels.get(keys.POD_SET, MAIN)
     if labels.get(RAY_NODE) == HEAD:
         return HEAD
@@ -357,7 +390,7 @@ def role_of(pod: Pod) -> str:
 
 
 def ended(manifest: Manifest) -> bool:
-    """Whether a workload has succeeded or failed. Its pods may be gone, and it creates no more."""
+    """Whether a workload reports in its status that it has succeeded or failed, so that it creates no more pods."""
     status = manifest.get("status")
     written = status.get("conditions") if isinstance(status, Mapping) else None
     conditions = [each for each in written if isinstance(each, Mapping)] if isinstance(written, list) else []
@@ -368,14 +401,17 @@ def ended(manifest: Manifest) -> bool:
 
 
 def _text(written: Any) -> str:
-    """Return a value as manifests write it: true, not True."""
+    """Return a value as text, a boolean as YAML writes it: true, not True."""
     return str(written).lower() if isinstance(written, bool) else str(written)
 
 
 def check_parallel(manifest: Manifest, count: int, pods: Iterable[Pod], findings: Findings) -> None:
-    """Report a StatefulSet that creates its pods one by one although `count` of them must start together.
+    """Report a StatefulSet that creates its pods one by one although several must start together.
 
-    A StatefulSet of which a pod exists is not reported, because all its pods may exist. `pods`: all existing pods.
+    Such a gang would wait forever. A StatefulSet of which a pod exists is not reported, because all its pods may exist.
+
+    :param count: the number of pods that must start together.
+    :param pods: existing pods, possibly of other owners, too.
     """
     spec, ref = manifest.get("spec"), ref_of(manifest)
     policy = spec.get("podManagementPolicy") if isinstance(spec, Mapping) else None
@@ -387,7 +423,7 @@ def check_parallel(manifest: Manifest, count: int, pods: Iterable[Pod], findings
 
 
 def made_this(pod: Pod, ref: ObjectRef) -> bool:
-    """Whether the workload controls the pod: by uid where both are known, else by name."""
+    """Whether the workload controls the pod. The uid decides; if one of the two uids is unknown, the name."""
     owner = controller_of(pod)
     if owner is None or (owner.api_version, owner.kind) != (ref.api_version, ref.kind):
         return False

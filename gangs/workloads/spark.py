@@ -14,13 +14,13 @@ from gangs.model import Fault, Manifest
 from gangs.workloads.pod_counts import Counted, number
 
 DRIVER, EXECUTOR = "driver", "executor"
-"""The two pod sets. Each name is also the field of the `spec` that describes the pod set."""
+"""The names of the two pod sets. Each is also the name of the field in `spec` that describes the pods."""
 
 _DYNAMIC = "dynamicAllocation"
 _MEMORY = re.compile(r"([0-9]{1,15})\s*([kmgtp]?)b?", re.IGNORECASE)
 _CONTAINER = re.compile(r"spec\.containers\[([0-9]+)\](.*)")
 _MEBIBYTES = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024**2, "p": 1024**3}
-"""Mebibytes of one unit, by the suffix of an amount."""
+"""By the suffix of an amount of memory in Spark's notation: the mebibytes of one unit."""
 _MEBIBYTE = 2**20
 _LEAST_OVERHEAD = 384
 _OVERHEAD, _OVERHEAD_OF_OTHERS = 0.1, 0.4
@@ -28,7 +28,12 @@ _OVERHEAD, _OVERHEAD_OF_OTHERS = 0.1, 0.4
 
 
 def counted(manifest: Manifest, role: str) -> Counted:
-    """Return the initial number of drivers or executors. Raises `MalformedError`."""
+    """Return the number of drivers or executors with which the application starts. Raises `MalformedError`.
+
+    With dynamic allocation, `least` is the minimum number of executors.
+
+    :param role: `DRIVER` or `EXECUTOR`.
+    """
     spec, ref = _mapping(manifest.get("spec")), ref_of(manifest)
     if role == DRIVER:
         return Counted(0 if spec.get("mode") == "client" else 1)
@@ -47,7 +52,7 @@ def counted(manifest: Manifest, role: str) -> Counted:
 
 
 def pod_spec(manifest: Manifest, role: str) -> Mapping[str, Any]:
-    """Return the spec of a pod of this role, as far as the application states it. Raises `MalformedError`."""
+    """Return the spec of a driver or executor pod: the fields that decide its placement. Raises `MalformedError`."""
     spec = _mapping(manifest.get("spec"))
     own = _mapping(spec.get(role))
     base = _mapping(_mapping(own.get("template")).get("spec"))
@@ -71,7 +76,7 @@ def pod_spec(manifest: Manifest, role: str) -> Mapping[str, Any]:
 
 
 def _resources(manifest: Manifest, role: str, own: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return requests and limits of the container that runs Spark."""
+    """Return the resource requests and limits of the container that runs Spark in a driver or executor pod."""
     _, cores = _cores(manifest, role, own)
     memory = _stated(manifest, role, "memory")
     memory = 1024 if memory is None else memory
@@ -88,7 +93,7 @@ def _resources(manifest: Manifest, role: str, own: Mapping[str, Any]) -> dict[st
 
 
 def _cores(manifest: Manifest, role: str, own: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return the field that states the CPU request, and its value. The default is 1."""
+    """Return the path of the field that states the CPU request of a role, and its value. The default is 1."""
     asked, cores = f"spark.kubernetes.{role}.request.cores", f"spark.{role}.cores"
     places = (
         (f"spec.{role}.coreRequest", own.get("coreRequest")),
@@ -100,7 +105,7 @@ def _cores(manifest: Manifest, role: str, own: Mapping[str, Any]) -> tuple[str, 
 
 
 def field_of(manifest: Manifest, role: str, path: str, resource: str) -> str:
-    """Return the application's field for a resource quantity that stands at `path` in the pod's spec (`pod_spec`)."""
+    """Return, for messages, the path in the SparkApplication of a resource quantity that `pod_spec` puts at `path`."""
     own = _mapping(_mapping(manifest.get("spec")).get(role))
     container = _CONTAINER.fullmatch(path)
     position = int(container[1]) if container is not None else None
@@ -114,7 +119,10 @@ def field_of(manifest: Manifest, role: str, path: str, resource: str) -> str:
 
 
 def _beside_java(manifest: Manifest) -> Iterator[int]:
-    """Yield an executor's memory besides JVM memory and overhead, in mebibytes: off-heap memory, memory for Python."""
+    """Yield the further amounts of an executor's memory, in mebibytes: off-heap memory, and memory for Python.
+
+    They add to the JVM's memory and its overhead. Amounts that are not configured are left out or 0.
+    """
     if _conf(manifest, "spark.memory.offHeap.enabled").lower() == "true":
         yield _configured_memory(manifest, "spark.memory.offHeap.size", unit=1 / _MEBIBYTE) or 0
     if _mapping(manifest.get("spec")).get("type") == "Python":
@@ -122,9 +130,9 @@ def _beside_java(manifest: Manifest) -> Iterator[int]:
 
 
 def _factor(manifest: Manifest, role: str) -> float:
-    """Return a role's memory overhead as a fraction of its memory. The role's own setting overrides the common one.
+    """Return the memory overhead of a role as a fraction of its memory. Raises `MalformedError`.
 
-    Raises `MalformedError`.
+    The role's own setting in `sparkConf` overrides the common one. Without a setting, Spark's default counts.
     """
     spec, of_role, of_all = (
         _mapping(manifest.get("spec")),
@@ -150,7 +158,10 @@ def _factor(manifest: Manifest, role: str) -> float:
 
 
 def _stated(manifest: Manifest, role: str, field: str) -> int | None:
-    """Return a role's memory field in mebibytes, from its own field or from `sparkConf`; None if neither states it."""
+    """Return an amount of memory of a role in mebibytes; None if it is not stated.
+
+    The field of `spec.<role>` comes before the entry `spark.<role>.<field>` of `sparkConf`.
+    """
     written = _mapping(_mapping(manifest.get("spec")).get(role)).get(field)
     if written:
         return _memory(manifest, f"spec.{role}.{field}", written)
@@ -158,16 +169,20 @@ def _stated(manifest: Manifest, role: str, field: str) -> int | None:
 
 
 def _configured_memory(manifest: Manifest, key: str, *, unit: float = 1) -> int | None:
-    """Return the memory at a key of `sparkConf`, in mebibytes; None if absent.
+    """Return the amount of memory at a key of `sparkConf`, in mebibytes; None if it is absent.
 
-    `unit`: the mebibytes of one unit of a number without a suffix.
+    :param unit: the unit of a number without a suffix, in mebibytes.
     """
     written = _conf(manifest, key)
     return _memory(manifest, f"spec.sparkConf[{key}]", written, unit) if written else None
 
 
 def _memory(manifest: Manifest, at: str, written: Any, unit: float = 1) -> int:
-    """Parse an amount of memory in Spark's notation into mebibytes. Raises `MalformedError`."""
+    """Parse an amount of memory in Spark's notation, such as 512m or 4g. Return mebibytes. Raises `MalformedError`.
+
+    :param at: the path of the field, for messages.
+    :param unit: the unit of a number without a suffix, in mebibytes.
+    """
     found = _MEMORY.fullmatch(str(written).strip())
     if found is None:
         problem = f'"{written}" is no amount of memory of Spark'
@@ -181,7 +196,7 @@ def _allocated(manifest: Manifest, dynamic: Mapping[str, Any], name: str) -> int
 
 
 def _configured(manifest: Manifest, key: str) -> int | None:
-    """Return the number at a key of `sparkConf`; None if absent. Raises `MalformedError`."""
+    """Return the whole number at a key of `sparkConf`; None if it is absent. Raises `MalformedError`."""
     written = _conf(manifest, key)
     found = integer(written) if written else None
     if written and (found is None or found < 0):

@@ -1,11 +1,11 @@
-"""Start orders: how a row of the table of kinds states that a workload creates some pods only when others run."""
+"""How the table of kinds states that a workload creates some pods only after others of its pods run."""
 
 from dataclasses import dataclass
 from enum import Enum
 
 
 class MadeLater(Enum):
-    """Pods that a workload creates only when others of its pods run, are ready or have ended."""
+    """Which pods a workload creates only after others of its pods run, are ready or have ended."""
 
     REST = "all pods but the first"
     LAUNCHER = "the launcher"
@@ -17,11 +17,11 @@ class MadeLater(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StartOrder:
-    """A field or an annotation (at path `at`) that makes a workload create some of its pods later.
+    """A setting of a workload by which it creates some pods (`later`) only after others of its pods run.
 
-    With `says`, the field must have this value. With `unless`, it must have any other value. With neither, it must be
-    set. `at_once`: the remedy that makes the workload create all pods at once. An annotation counts on the Jobs of a
-    replicated job, too.
+    `at`: the path of the field, or the key of an annotation if `annotation` is true. `says`: the field must have this
+    value. `unless`: the field must have any other value. With neither, the field must be set. `at_once`: the remedy
+    that makes the workload create all pods at once. An annotation also counts on the Job templates of a JobSet.
     """
 
     at: str

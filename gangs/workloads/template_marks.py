@@ -1,7 +1,8 @@
-"""The marks on pod templates: labels and annotations that identify the pods of a workload that is a gang.
+"""The labels and annotations that admission adds to the pod templates of a workload that is a gang: its *marks*.
 
-Admission writes the marks (`marks`). A dry run reads a workload as if admission had written them (`with_labels`). If
-the WorkloadKind of an object's kind is deleted, its marks stay (`kept`), because its pods are still identified by them.
+By the marks, above all the label `phalanx.dev/workload`, Phalanx finds the gang of a pod. Admission writes them
+(`marks`). A dry run reads a workload as if admission had written them (`with_labels`). If the WorkloadKind of a
+workload's kind is deleted, the marks stay at updates (`kept`), because its pods are still found by them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,24 +11,26 @@ from typing import Any
 
 from gangs.manifests import key_of
 from gangs.model import Manifest
-from gangs.workloads.kind_table import KindRow, marked_in_full, row_of, says_in_full
+from gangs.workloads.kind_table import KindRow, group_and_kind_in, names_a_group, row_of
 from gangs.workloads.pod_templates import Template, templates
 from kube import keys
 
 Marks = Mapping[str, Mapping[str, str]]
-"""The texts that a template gets, by place: "labels" and "annotations"."""
+"""By place ("labels" or "annotations"): the keys and values that admission adds to a pod template."""
 
 _MOST_FIELDS = 100_000
-"""The most fields of an object that are searched for marks when its kind has no row. So many take 0.1 s."""
+"""The most fields of an object of an unknown kind that are searched for marks. 100,000 fields take 0.1 s."""
 
 
 def marks(row: KindRow | None, template: Template, labels: Mapping[str, str]) -> Marks:
-    """Return the labels and annotations that a template gets when it gets these labels.
+    """Return all labels and annotations that admission adds to a pod template together with the label of its gang.
 
-    For a kind without rules in code, the marks also name the pod set, and the pod labels that name the workload and
-    its part. With them, readers of a pod need not know the kind of its workload.
+    For a kind with `KindRow.fields`, these include the name of the pod set, and the keys of the labels with the
+    workload's name and part. Phalanx can then find a pod's gang without the description of the workload's kind.
+
+    :param labels: the labels of the gang, such as `phalanx.dev/workload`.
     """
-    if row is None or not row.fields or not says_in_full(labels.get(keys.WORKLOAD, "")):
+    if row is None or not row.fields or not names_a_group(labels.get(keys.WORKLOAD, "")):
         return {"labels": labels, "annotations": {}}
     by = {keys.NAMED_BY: row.named_by, keys.PART_BY: row.part_by}
     own = {**labels, keys.POD_SET: template.role}
@@ -36,14 +39,14 @@ def marks(row: KindRow | None, template: Template, labels: Mapping[str, str]) ->
 
 @dataclass(slots=True)
 class _Node:
-    """A node in the tree of steps to the templates that get marks."""
+    """A node in the tree of paths to the pod templates that get marks. `below`: by the next key, the node below."""
 
     marks: Marks = field(default_factory=dict)
     below: "dict[str, _Node]" = field(default_factory=dict)
 
 
 def with_labels(manifest: Manifest, labels: Mapping[str, str]) -> Manifest:
-    """Return the workload with these labels, and the other marks (`marks`), on every pod template."""
+    """Return the workload with these labels, and the further `marks`, on every pod template."""
     row, root = row_of(manifest), _Node()
     for each in templates(manifest):
         node = root
@@ -55,7 +58,10 @@ def with_labels(manifest: Manifest, labels: Mapping[str, str]) -> Manifest:
 
 
 def _marked(part: Any, node: _Node) -> Any:
-    """Return a copy of the part with the marks of the tree. Each list and mapping on the way is copied only once."""
+    """Return a copy of a part of the object with the marks in the tree below `node`.
+
+    Parts without marks are shared with the original. Each other list and mapping is copied only once.
+    """
     found: Any = part.copy()
     for step, below in node.below.items():
         at: Any = int(step) if isinstance(found, list) else step
@@ -68,14 +74,15 @@ def _marked(part: Any, node: _Node) -> Any:
 
 
 def kept(old: Manifest, new: Manifest) -> Iterator[tuple[tuple[str, ...], Marks]]:
-    """Yield the path of each template's metadata in the new version, and the marks of the template in the old version.
+    """Yield the marks in the old version of an object, each with the path in the new version where they must stay.
 
-    The marks are labels and annotations that admission wrote while a WorkloadKind described the object's kind. Entries
-    of lists are matched by name if they have one. Marks on parts that the new version lacks are dropped.
+    The path is that of the pod template's metadata, as a tuple of keys. The object is of a kind that a WorkloadKind
+    described. Entries of lists are matched by name if they have one. Marks on parts that the new version lacks are
+    dropped.
     """
     group, kind, _, _ = key_of(old)
     for way, metadata, _ in _pairs(old, new):
-        if marked_in_full(_texts(metadata, "labels").get(keys.WORKLOAD, "")) == (group, kind):
+        if group_and_kind_in(_texts(metadata, "labels").get(keys.WORKLOAD, "")) == (group, kind):
             own = {
                 "labels": (keys.WORKLOAD, keys.POD_SET),
                 "annotations": (keys.NAMED_BY, keys.PART_BY),
@@ -90,12 +97,15 @@ def kept(old: Manifest, new: Manifest) -> Iterator[tuple[tuple[str, ...], Marks]
 
 
 def has_marks(manifest: Manifest) -> bool:
-    """Whether the object carries marks of a gang from an earlier WorkloadKind of its kind."""
+    """Whether the object has marks from the time when a WorkloadKind described its kind."""
     return any(True for _ in kept(manifest, manifest))
 
 
 def _pairs(old: Manifest, new: Manifest) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
-    """Yield way, metadata and new version of every part of an object that has metadata, except the object itself."""
+    """Yield each part of an object that has metadata, except the object itself, and that both versions have.
+
+    It is yielded as (its path as a tuple of keys, its old metadata, the part in the new version).
+    """
     waiting: list[tuple[tuple[str, ...], Any, Any]] = [((), old, new)]
     for _ in range(_MOST_FIELDS):
         if not waiting:
@@ -118,7 +128,7 @@ def _holds(part: Any) -> bool:
 
 
 def _name(part: Any, at: int) -> str | int:
-    """Return the name that identifies a list entry in another version of the list; its position if it has none."""
+    """Return the name of a list entry, by which it is found in another version of the list; else its position `at`."""
     names = (part.get(key) for key in ("name", "groupName")) if isinstance(part, Mapping) else ()
     return next((each for each in names if isinstance(each, str) and each), at)
 

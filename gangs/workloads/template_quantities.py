@@ -1,7 +1,7 @@
-"""Unreadable resource quantities in pod templates.
+"""The check of resource quantities in pod templates.
 
-The API server validates the templates of its own kinds only. Many operators' CRDs accept any text as a quantity. Most
-accept negative quantities. Spark's CRD has fields of its own for quantities.
+It is needed because the API server validates the pod templates of Kubernetes' own kinds only. Many operators' CRDs
+accept any text as a quantity, and most accept negative quantities.
 """
 
 from gangs.manifests import MalformedError, ref_of
@@ -15,7 +15,10 @@ from kube.requests import quantities
 
 
 def check_quantities(manifest: Manifest, template: Template, pod: Pod) -> None:
-    """Raises `MalformedError` if a request or limit of a pod of the template cannot be read as a quantity."""
+    """Check the requests and limits of a pod template. Raises `MalformedError` if one is no valid quantity.
+
+    :param pod: a pod as the workload creates it from the template.
+    """
     for path, resource, written in quantities(pod):
         try:
             amount(resource, written)

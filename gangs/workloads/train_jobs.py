@@ -1,8 +1,8 @@
-"""The JobSet that Kubeflow's Trainer creates from a TrainJob and the runtime that the TrainJob names.
+"""The JobSet that Kubeflow's Trainer creates from a TrainJob and from the runtime that the TrainJob names.
 
-The rules are those of Trainer 2.1 (github.com/kubeflow/trainer, `pkg/runtime`). They decide the number of pods of each
-replicated job, their requests, and where they may run. Images, commands, environments and volumes do not matter for
-this. They are copied from the runtime.
+The rules are those of Trainer 2.1 (github.com/kubeflow/trainer, `pkg/runtime`), as far as they decide the number of
+pods of each replicated job, their requests, and where they may run. Images, commands, environments and volumes are
+copied from the runtime, because the placement does not depend on them.
 """
 
 from collections import defaultdict
@@ -26,21 +26,22 @@ NAMED_AT = "spec.runtimeRef"
 """The field in which a TrainJob names its runtime."""
 
 _STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
-"""The label that names a replicated job's step in the TrainJob."""
+"""The label on a replicated job's template that says which step of the TrainJob it is, such as "trainer"."""
 _TRAINER = "trainer"
 _ONE_REPLICA = (_TRAINER, "dataset-initializer", "model-initializer")
 """Steps that always have one Job. The Trainer overrides the runtime's `replicas` for them."""
 _NODE = "node"
-"""The name of the container that trains, and of the replicated job of MPI's nodes."""
+"""The name of the training container, and of the replicated job with the worker nodes of an MPI training."""
 _PLACING = ("nodeSelector", "affinity", "tolerations")
 """Fields of a pod's spec by which a TrainJob may restrict the placement, besides the containers' requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A mapping that is a part of a TrainJob or of its runtime. `at`: its path; "" for the whole object.
+    """A mapping that is a part of a TrainJob or of its runtime, with its path for messages.
 
-    `runtime`: kind and name of the runtime; "" for a part of the TrainJob.
+    `at`: its path; "" for the whole object. `ref`: the TrainJob. `runtime`: kind and name of the runtime; "" for a part
+    of the TrainJob.
     """
 
     value: Mapping[str, Any]
@@ -49,7 +50,10 @@ class _Written:
     at: str = ""
 
     def part(self, path: str) -> "_Written":
-        """Return the mapping at the path; empty if absent. Raises `MalformedError` for a value of another type."""
+        """Return the mapping at a path below this one; empty if it is absent.
+
+        Raises `MalformedError` for a value of another type.
+        """
         found: Any = self.value
         steps = path.split(".")
         for depth, step in enumerate(steps, start=1):
@@ -59,7 +63,10 @@ class _Written:
         return replace(self, value=found, at=f"{self.at}.{path}".lstrip("."))
 
     def entries(self, name: str) -> Iterator["_Written"]:
-        """Yield the entries of a list. Raises `MalformedError` if it is no list, or if an entry is no mapping."""
+        """Yield the entries of the list in the field `name`; none if it is absent.
+
+        Raises `MalformedError` if it is no list, or if an entry is no mapping.
+        """
         found = self.value.get(name) or []
         if not isinstance(found, list) or not all(isinstance(each, Mapping) for each in found):
             raise self._malformed(name, "is not a list of mappings", "write a list of mappings")
@@ -67,7 +74,10 @@ class _Written:
             yield replace(self, value=each, at=f"{self.at}.{name}[{position}]".lstrip("."))
 
     def _malformed(self, path: str, problem: str, remedy: str) -> MalformedError:
-        """Return the error. A fault of the runtime is reported at the field in which the TrainJob names the runtime."""
+        """Return the error about the field at `path` below this mapping.
+
+        An error in the runtime is reported on the TrainJob, at the field that names the runtime.
+        """
         field = f"{self.at}.{path}".lstrip(".")
         if self.runtime:
             return MalformedError(Fault(self.ref, NAMED_AT, f"{self.runtime}: {field} {problem}", f"{remedy} there"))
@@ -84,42 +94,50 @@ def runtime_of(train_job: Manifest) -> ObjectKey:
 
 
 def job_set_of(train_job: Manifest, runtime: Manifest) -> dict[str, Any]:
-    """Return the JobSet of a TrainJob, with labels and annotations of runtime and TrainJob. Raises `MalformedError`.
+    """Return the JobSet that the Trainer creates from a TrainJob and its runtime. Raises `MalformedError`.
 
     :param runtime: the object with the key that `runtime_of` returns.
     """
     ref, (_, kind, _, name) = ref_of(train_job), runtime_of(train_job)
-    said, written = _Written(train_job, ref).part("spec"), _Written(runtime, ref, f"{kind} {name}").part("spec")
+    job_spec, written = _Written(train_job, ref).part("spec"), _Written(runtime, ref, f"{kind} {name}").part("spec")
     template = written.part("template")
     metadata: dict[str, Any] = {"name": ref.name, "namespace": ref.namespace}
     for each in ("labels", "annotations"):
-        metadata[each] = {**template.part(f"metadata.{each}").value, **said.part(each).value}
-    spec, policy, overrides = template.part("spec"), written.part("mlPolicy"), _overrides(said)
+        metadata[each] = {**template.part(f"metadata.{each}").value, **job_spec.part(each).value}
+    spec, policy, overrides = template.part("spec"), written.part("mlPolicy"), _overrides(job_spec)
     if written.value.get("mlPolicy") is not None:  # a policy without numNodes means one node
         policy = replace(policy, value={"numNodes": 1, **policy.value})
-    jobs = [_job(said, policy, each, overrides) for each in spec.entries("replicatedJobs")]
+    jobs = [_job(job_spec, policy, each, overrides) for each in spec.entries("replicatedJobs")]
     made = {**spec.value, "replicatedJobs": jobs}
-    if "suspend" in said.value:
-        made["suspend"] = said.value["suspend"]
+    if "suspend" in job_spec.value:
+        made["suspend"] = job_spec.value["suspend"]
     return {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata, "spec": made}
 
 
-def _overrides(said: _Written) -> dict[str, list[_Written]]:
-    """Return the TrainJob's overrides of pod templates, by replicated job.
+def _overrides(job_spec: _Written) -> dict[str, list[_Written]]:
+    """Return, by name of a replicated job, the entries of the TrainJob's `podTemplateOverrides` that apply to it.
 
-    The overrides are indexed in one pass, because a TrainJob may have thousands of overrides and of replicated jobs.
+    They are indexed once, because a TrainJob may have thousands of overrides and of replicated jobs.
+
+    :param job_spec: the `spec` of the TrainJob.
     """
     found: defaultdict[str, list[_Written]] = defaultdict(list)
-    for override in said.entries("podTemplateOverrides"):
+    for override in job_spec.entries("podTemplateOverrides"):
         for target in override.entries("targetJobs"):
             found[str(target.value.get("name"))].append(override)
     return found
 
 
-def _job(said: _Written, policy: _Written, written: _Written, overrides: dict[str, list[_Written]]) -> dict[str, Any]:
-    """Return a replicated job of the runtime with the TrainJob's changes.
+def _job(
+    job_spec: _Written, policy: _Written, written: _Written, overrides: dict[str, list[_Written]]
+) -> dict[str, Any]:
+    """Return a replicated job of the JobSet: that of the runtime, with the TrainJob's changes.
 
     The job's entry is removed from `overrides`, because names of replicated jobs are unique.
+
+    :param job_spec: the `spec` of the TrainJob.
+    :param policy: the `mlPolicy` of the runtime.
+    :param written: the replicated job in the runtime.
     """
     template, name = written.part("template"), written.value.get("name")
     step, spec = template.part("metadata.labels").value.get(_STEP), template.part("spec")
@@ -127,16 +145,22 @@ def _job(said: _Written, policy: _Written, written: _Written, overrides: dict[st
     for override in overrides.pop(str(name), ()):
         pods = _overridden(pods, override)
     if step == _TRAINER or (name == _NODE and policy.part("mpi").value.get("runLauncherAsNode")):
-        pods = _asking(said, replace(spec, value=pods, at=f"{spec.at}.template"))
-    count = _count(said, policy, written, step)
+        pods = _asking(job_spec, replace(spec, value=pods, at=f"{spec.at}.template"))
+    count = _count(job_spec, policy, written, step)
     made = {**spec.value, "parallelism": count, "completions": count, "template": pods}
     one = {"replicas": 1} if step in _ONE_REPLICA else {}
     return {**written.value, **one, "template": {**template.value, "spec": made}}
 
 
-def _count(said: _Written, policy: _Written, written: _Written, step: object) -> Any:
-    """Return the number of pods of a replicated job's Job: the TrainJob's number of nodes, else the runtime's."""
-    wanted = said.part("trainer").value.get("numNodes")
+def _count(job_spec: _Written, policy: _Written, written: _Written, step: object) -> Any:
+    """Return the number of pods in each Job of a replicated job: the TrainJob's `numNodes`, else the runtime's number.
+
+    :param job_spec: the `spec` of the TrainJob.
+    :param policy: the `mlPolicy` of the runtime.
+    :param written: the replicated job in the runtime.
+    :param step: the step of the TrainJob that the replicated job is; None if it has no label with it.
+    """
+    wanted = job_spec.part("trainer").value.get("numNodes")
     by_mpi = policy.value.get("mpi") is not None
     if wanted is not None and by_mpi and written.value.get("name") == _NODE:
         trains = policy.part("mpi").value.get("runLauncherAsNode") and isinstance(wanted, int)
@@ -148,9 +172,13 @@ def _count(said: _Written, policy: _Written, written: _Written, step: object) ->
     return 1 if count is None else count
 
 
-def _asking(said: _Written, pods: _Written) -> dict[str, Any]:
-    """Return a pod template in which the training container has the requests and limits of the TrainJob."""
-    asked = said.part("trainer.resourcesPerNode").value
+def _asking(job_spec: _Written, pods: _Written) -> dict[str, Any]:
+    """Return a pod template in which the training container has the requests and limits of the TrainJob.
+
+    :param job_spec: the `spec` of the TrainJob.
+    :param pods: the pod template.
+    """
+    asked = job_spec.part("trainer.resourcesPerNode").value
     resources = {each: asked[each] for each in ("limits", "requests") if asked.get(each) is not None}
     spec = pods.part("spec")
     containers = [
@@ -161,7 +189,7 @@ def _asking(said: _Written, pods: _Written) -> dict[str, Any]:
 
 
 def _overridden(pods: Mapping[str, Any], override: _Written) -> dict[str, Any]:
-    """Return a pod template with the labels, annotations and placement fields of the TrainJob's override."""
+    """Return a pod template with the labels, annotations and placement fields of one of the TrainJob's overrides."""
     spec, metadata = override.part("spec").value, override.part("metadata").value
     placing = {each: spec[each] for each in _PLACING if spec.get(each) is not None}
     marks = {each: metadata[each] for each in ("labels", "annotations") if metadata.get(each) is not None}
@@ -169,7 +197,10 @@ def _overridden(pods: Mapping[str, Any], override: _Written) -> dict[str, Any]:
 
 
 def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge mappings and replace every other value. A strategic merge patch treats these fields in the same way."""
+    """Return `under` with the values of `over`. Nested mappings are merged, and all other values replaced.
+
+    For the fields of an override, a strategic merge patch, which the Trainer uses, has the same result.
+    """
     found = dict(under)
     for key, value in over.items():
         below = found.get(key)

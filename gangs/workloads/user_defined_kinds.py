@@ -1,7 +1,8 @@
 """User-defined kinds: WorkloadKind objects, in which a platform team describes kinds of workloads.
 
-A WorkloadKind's manifest becomes a row of the table of kinds, or a list of its faults. An object of a user-defined
-kind carries its row from the moment it is read (`with_row`). Its readers therefore need no list of the kinds.
+A WorkloadKind becomes a `KindRow`, as the built-in kinds have one in the table of kinds, or a list of its faults. When
+an object of a user-defined kind is read, its `KindRow` is added to it (`with_row`). Functions on workloads therefore
+need no list of the user-defined kinds.
 """
 
 import re
@@ -26,9 +27,9 @@ AGGREGATED = f"{keys.GROUP}/aggregate-to-workload-kinds"
 """Label of ClusterRoles whose rules let Phalanx read user-defined kinds."""
 MOST_TEMPLATES = 16
 _LONGEST_MARK = 63
-"""Characters of a label's value. Kind and group together are a label's value (`kind_table.mark_of`)."""
+"""The most characters of a label's value. `<kind>.<group>` is such a value (`kind_table.mark_of`)."""
 _STEP = r"(?![0-9]+(?:\.|$))[A-Za-z0-9_-]+"
-"""A pattern for one step of a path. It excludes numbers: entries of lists are identified by their names."""
+"""The pattern of one step of a path. It excludes numbers, because `*` means the entries of a list."""
 _PATH = re.compile(rf"{_STEP}(\.({_STEP}|\*))*")
 _KEY = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 NOT_ASKED = (keys.GROUP, "kueue.x-k8s.io", "kai.scheduler", "scheduling.run.ai", "scheduling.koordinator.sh")
@@ -38,7 +39,7 @@ _OWN_RESOURCES = {(group, row.plural) for (group, _), row in WORKLOADS.items()}
 
 
 class PodTemplateSpec(Struct, frozen=True, forbid_unknown_fields=True):
-    """The path of a pod template, and the fields that count its pods."""
+    """The entry of a WorkloadKind for one pod template: its path, and the fields with its number of pods."""
 
     path: str
     replicas: str = ""
@@ -47,14 +48,17 @@ class PodTemplateSpec(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PartSpec(Struct, frozen=True, forbid_unknown_fields=True):
-    """The pod label that distinguishes the gangs of one workload, and the field that counts these gangs."""
+    """The entry of a WorkloadKind of whose workloads each part is a gang.
+
+    `label`: the pod label with the pod's part. `count`: the field with the number of parts; "": none.
+    """
 
     label: str
     count: str = ""
 
 
 class EndSpec(Struct, frozen=True, forbid_unknown_fields=True):
-    """A field of a workload with the values that mean that the workload has ended."""
+    """The entry of a WorkloadKind for a field by which workloads report their end, and the values that mean this."""
 
     field: str
     values: tuple[str, ...]
@@ -77,9 +81,9 @@ class WorkloadKindSpec(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def rows_of(manifests: Iterable[Manifest]) -> Mapping[tuple[str, str], KindRow]:
-    """Return the rows of these WorkloadKinds, by API group and kind.
+    """Return the kinds that these WorkloadKinds describe: by API group and kind, the `KindRow`.
 
-    An invalid WorkloadKind has no row. If two describe the same kind, the older one counts.
+    Invalid WorkloadKinds are left out. If two describe the same kind, the older one counts.
     """
     found: dict[tuple[str, str], KindRow] = {}
     for each in sorted(manifests, key=age):
@@ -90,13 +94,16 @@ def rows_of(manifests: Iterable[Manifest]) -> Mapping[tuple[str, str], KindRow]:
 
 
 def with_row(manifest: Manifest, rows: Mapping[tuple[str, str], KindRow]) -> Manifest:
-    """Return the object, with its row added if it is of a user-defined kind."""
+    """Return the object, with its `KindRow` added under the key `ROW` if it is of a user-defined kind.
+
+    :param rows: the user-defined kinds (`rows_of`).
+    """
     row = rows.get(key_of(manifest)[:2])
     return manifest if row is None else {**manifest, ROW: row}
 
 
 def resources_of(manifests: Sequence[Manifest]) -> Iterator[ResourceKind]:
-    """Yield the kinds that these WorkloadKinds describe, as resources to read from the API server."""
+    """Yield the kinds that these WorkloadKinds describe, as kinds of objects to read from the API server."""
     for (group, kind), row in rows_of(manifests).items():
         as_read = partial(kept, row=row)
         yield ResourceKind(group, row.versions, kind, row.plural, as_read=as_read)
@@ -107,13 +114,16 @@ RESOURCE = ResourceKind(keys.GROUP, (keys.VERSION,), KIND, PLURAL, namespaced=Fa
 
 
 def row_or_reasons(manifest: Manifest) -> KindRow | tuple[tuple[str, str, str], ...]:
-    """Return a WorkloadKind's row; if it is invalid, field, problem and remedy of each fault."""
+    """Return the kind that a WorkloadKind describes; if it is invalid, its faults as (field, problem, remedy)."""
     return _row(ref_of(manifest).name, msgspec.json.encode(manifest.get("spec")))
 
 
 @lru_cache(maxsize=256)
 def _row(name: str, written: bytes) -> KindRow | tuple[tuple[str, str, str], ...]:
-    """Compute the result of `row_of`. It is cached, because it is needed for every gang that is read."""
+    """Compute the result of `row_or_reasons`. It is cached, because it is needed for every gang that is read.
+
+    :param written: the `spec` of the WorkloadKind as JSON, which can be a key of the cache.
+    """
     ref = ObjectRef(keys.API_VERSION, KIND, "", name)
     try:
         spec = decode(msgspec.json.decode(written), WorkloadKindSpec, ref, "spec")
@@ -142,11 +152,11 @@ def _row(name: str, written: bytes) -> KindRow | tuple[tuple[str, str, str], ...
 
 
 _Wrong = tuple[str, str, str]
-"""Field, problem, remedy."""
+"""A fault of a WorkloadKind: (field, problem, remedy)."""
 
 
 def _wrong_kind(name: str, spec: WorkloadKindSpec) -> Iterator[_Wrong]:
-    """Yield the faults of the kind that the WorkloadKind describes."""
+    """Yield the faults in the names that a WorkloadKind gives: its own, and group, kind, resource and versions."""
     if name != f"{spec.resource}.{spec.group}":
         yield "metadata.name", f'"{name}" is not the resource with its group', f"call it {spec.resource}.{spec.group}"
     if (spec.group, spec.kind) in WORKLOADS:
@@ -215,17 +225,23 @@ def _wrong_fields(spec: WorkloadKindSpec) -> Iterator[_Wrong]:
 
 
 def _along(template: Sequence[str], path: Sequence[str]) -> bool:
-    """Whether each `*` of a path refers to a list or mapping entry on the way to the template."""
+    """Whether each `*` of a field's path means the same entry as a `*` in the path of the pod template.
+
+    It does if both paths are equal up to the last `*`.
+    """
     last = max((at for at, step in enumerate(path) if step == ANY), default=-1)
     return list(path[: last + 1]) == list(template[: last + 1]) and last < len(template) - 1
 
 
 def describable(group: str) -> bool:
-    """Whether kinds of this API group can be user-defined: the webhook receives their objects."""
+    """Whether kinds of this API group can be user-defined.
+
+    The webhook receives their objects, except for groups of Kubernetes, of Phalanx and of other schedulers.
+    """
     return "." in group and group not in (*_OF_KUBERNETES, *NOT_ASKED) and not group.endswith(".k8s.io")
 
 
 def age(manifest: Manifest) -> tuple[str, str]:
-    """Return a sort key that orders WorkloadKinds by creation; one that does not exist yet comes last."""
+    """Return a sort key that puts the oldest WorkloadKind first, and one that does not exist yet last."""
     metadata: Mapping[str, Any] = manifest["metadata"]
     return str(metadata.get("creationTimestamp") or "~"), str(metadata.get("name", ""))

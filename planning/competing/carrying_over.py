@@ -1,11 +1,14 @@
-"""Turns a joint answer into one decision for each gang, each verified on the capacity that the other gangs leave."""
+"""Turns the solver's joint answer for several gangs into one decision for each gang.
+
+Each decision is verified on the capacity that the other gangs leave.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gangs.model import Gang, GangKey, Member
 from planning.after_plan import after, after_all
-from planning.competing.affinity_between import minding
+from planning.competing.affinity_between import any_pod_rules_between
 from planning.competing.evicted import staying
 from planning.competing.one_by_one import OneByOne
 from planning.competing.remaining import Remaining, only_room_matters
@@ -22,14 +25,15 @@ from solver.plan import Plan, Proof
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """A joint answer for the gangs of a tier, each in a choice of flavors.
+    """A joint answer for the gangs of a tier, in one choice of flavors.
 
-    `parts`: the nodes and victims of each accepted gang. `without`: the gangs that are proven infeasible beside the
-    accepted gangs. `complete`: no other choice of flavors can be better. `seconds`: the time of each step.
+    `variants`: each gang in its chosen flavors. `parts`: the nodes and victims of each accepted gang. `without`: the
+    gangs that are proven infeasible beside the accepted gangs. `complete`: no other choice of flavors can be better.
+    `seconds`: the time of each step.
     """
 
     tier: Tier
-    way: Mapping[GangKey, Variant]
+    variants: Mapping[GangKey, Variant]
     answer: JointAnswer
     parts: Mapping[GangKey, GangPart]
     without: frozenset[GangKey]
@@ -38,27 +42,28 @@ class Joint:
 
     @property
     def accepted(self) -> tuple[bool, ...]:
-        """Whether each gang is accepted, in their order."""
-        return tuple(key in self.parts for key in self.way)
+        """Whether each gang is accepted, in the order of the gangs."""
+        return tuple(key in self.parts for key in self.variants)
 
     @property
     def all_decided(self) -> bool:
         """Whether every gang is either accepted or proven infeasible beside the accepted gangs."""
-        return self.parts.keys() | self.without == self.way.keys()
+        return self.parts.keys() | self.without == self.variants.keys()
 
     @property
     def proven(self) -> bool:
         """Whether the answer is proven optimal in all goals that were optimised."""
-        depth = len(next(iter(self.way.values())).framing.problem.levels)
+        depth = len(next(iter(self.variants.values())).framing.problem.levels)
         best = self.answer.proof is Proof.OPTIMAL or self.answer.levels == depth
         return best and self.complete and self.all_decided
 
 
 @dataclass(frozen=True, slots=True)
 class JointDecisions:
-    """A joint plan as decisions. `proven`: whether it is optimal in all goals that were optimised.
+    """The decisions from a joint plan, and all that the plan takes.
 
-    `levels`: how many levels are proven, if only compactness was optimised.
+    `proven`: whether the plan is optimal in all goals that were optimised. `levels`: how many levels are proven, if
+    only compactness was optimised.
     """
 
     decisions: list[Decision]
@@ -70,7 +75,7 @@ class JointDecisions:
 def carried_over(joint: Joint, one_by_one: OneByOne) -> JointDecisions | None:
     """Return the decisions of all gangs of the tier; None if a gang's part of the joint plan fails verification.
 
-    Gangs that are not accepted are planned after the accepted gangs, which explains their rejection.
+    Gangs that the joint plan does not place are planned after all others, because this explains their rejection.
     """
     tier = joint.tier
     accepted = [gang for gang in tier.gangs if gang.key in joint.parts]
@@ -81,7 +86,7 @@ def carried_over(joint: Joint, one_by_one: OneByOne) -> JointDecisions | None:
     taken = _all_taken(placed, tier.start)
     for gang in tier.gangs:
         if gang.key not in decisions:
-            decisions[gang.key], taken = tier.plan(gang, taken, False)  # noqa: FBT003 -- as `weighed`
+            decisions[gang.key], taken = tier.plan(gang, taken, False)  # noqa: FBT003 -- as `uncontested`
     in_order = [decisions[gang.key] for gang in tier.gangs]
     if not joint.answer.levels:
         in_order = one_by_one.not_proven(in_order, joint.without if joint.complete else ())
@@ -96,31 +101,35 @@ def _all_taken(decisions: Sequence[Decision], start: Taken) -> Taken:
 
 
 def _placed(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | None:
-    """The decisions of the accepted gangs."""
-    if minding([gang for gang in joint.tier.gangs if gang.key in joint.way], joint.tier.start.snapshot.namespaces):
+    """Return the verified decisions of the accepted gangs; None if a gang's part of the joint plan fails
+    verification.
+    """
+    if any_pod_rules_between(
+        [gang for gang in joint.tier.gangs if gang.key in joint.variants], joint.tier.start.snapshot.namespaces
+    ):
         return _beside_all_others(joint, gangs)
     variants = _within_quotas(joint, gangs)
     evicting = any(joint.parts[gang.key].victims for gang in gangs)
-    whole = variants == [joint.way[gang.key] for gang in gangs]
+    whole = variants == [joint.variants[gang.key] for gang in gangs]
     if whole and not evicting and only_room_matters(gangs, [each.framing for each in variants]):
         return _on_what_is_left(joint, variants) or _one_after_the_other(joint, variants)
     return _one_after_the_other(joint, variants)
 
 
 def _within_quotas(joint: Joint, gangs: Sequence[Gang]) -> list[Variant]:
-    """Return the accepted gangs in their flavors, without the members that a quota does not cover.
+    """Return the accepted gangs in their flavors, without the members for which the quota does not suffice.
 
-    Planning of a single gang leaves these members out as well, so that its decision gives no other reason for them.
+    Planning of a single gang leaves these members out, too. So the decision has the same reason for them in both cases.
     """
     usage = joint.tier.start.usage
     placed: dict[GangKey, list[Member]] = {}
     for gang in gangs:
         placed[gang.key] = [member for member in gang.members if member.pod.key in joint.parts[gang.key].nodes]
         if gang.account is not None:
-            usage = usage.having(gang.key, used_by(gang, placed[gang.key], joint.way[gang.key].choice))
+            usage = usage.having(gang.key, used_by(gang, placed[gang.key], joint.variants[gang.key].choice))
     found = []
     for gang in gangs:
-        variant = joint.way[gang.key]
+        variant = joint.variants[gang.key]
         stay = {each.pod.key for each in within_quota(gang, variant.choice, placed[gang.key], usage)}
         members = tuple(each for each in variant.in_flavors.members if each.pod.key in stay)
         if len(members) < len(gang.members):
@@ -130,7 +139,10 @@ def _within_quotas(joint: Joint, gangs: Sequence[Gang]) -> list[Variant]:
 
 
 def _on_what_is_left(joint: Joint, variants: Sequence[Variant]) -> list[Decision] | None:
-    """Verify every gang on the free capacity that the gangs before it leave. No gang is framed again."""
+    """Verify every gang in its existing problem, reduced to the free capacity that the gangs before it leave.
+
+    None if a gang's part of the joint plan fails.
+    """
     left, decisions = Remaining(), list[Decision]()
     for variant in variants:
         framing = left.framing(variant.framing)
@@ -144,7 +156,9 @@ def _on_what_is_left(joint: Joint, variants: Sequence[Variant]) -> list[Decision
 
 
 def _one_after_the_other(joint: Joint, variants: Sequence[Variant]) -> list[Decision] | None:
-    """Frame and verify every gang on the snapshot after the plans of the gangs before it."""
+    """Verify every gang in a new problem on the snapshot after the plans of the gangs before it; None if one of
+    them fails.
+    """
     snapshot, decisions = joint.tier.start.snapshot, list[Decision]()
     for variant in variants:
         if staying(variant.gang, snapshot) is not variant.gang:
@@ -159,12 +173,13 @@ def _one_after_the_other(joint: Joint, variants: Sequence[Variant]) -> list[Deci
 
 
 def _beside_all_others(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | None:
-    """Frame and verify every gang on the snapshot after the plans of all other gangs. Its pods may need pods of later
-    gangs.
+    """Verify every gang in a new problem on the snapshot after the plans of all other gangs; None if one fails.
+
+    Later gangs count as well, because a gang's pods may have affinity to their pods.
     """
     start, plans, decisions = joint.tier.start.snapshot, dict[GangKey, Decision](), list[Decision]()
     for gang in gangs:
-        variant = joint.way[gang.key]
+        variant = joint.variants[gang.key]
         share = joint.parts[gang.key].share(variant.framing)
         if share is None:
             return None
@@ -187,23 +202,23 @@ def _may_be_bound(joint: Joint, decisions: Sequence[Decision]) -> bool:
     If no member depends on another member by pod affinity, anti-affinity or topology spread, the result is True without
     a check.
     """
-    framings = [variant.framing for variant in joint.way.values()]
-    gangs = [variant.gang for variant in joint.way.values()]
+    framings = [variant.framing for variant in joint.variants.values()]
+    gangs = [variant.gang for variant in joint.variants.values()]
     snapshot = joint.tier.start.snapshot
     alone = not any(each.among_members or each.problem.spreads for each in framings)
-    if alone and not minding(gangs, snapshot.namespaces):
+    if alone and not any_pod_rules_between(gangs, snapshot.namespaces):
         return True
-    everybody = replace(
+    all_members = replace(
         decisions[0],
         gang=None,
         assignments=tuple(each for decision in decisions for each in decision.assignments),
         evictions=tuple(each for decision in decisions for each in decision.evictions),
     )
-    return stands(everybody, snapshot)
+    return stands(all_members, snapshot)
 
 
 def _verified(joint: Joint, variant: Variant, framing: Framing) -> Decision | None:
-    """Return the decision of an accepted gang, verified in a framing of the gang alone; None if it breaks a rule."""
+    """Return the decision of an accepted gang, verified in a problem of the gang alone; None if it breaks a rule."""
     share = joint.parts[variant.gang.key].share(framing)
     plan = None if share is None else share_as_plan(framing.problem, share, joint.answer)
     if plan is None:

@@ -15,14 +15,14 @@ ANOTHER = "another gang"
 
 
 def evicted_for(snapshot: Snapshot) -> dict[str, str]:
-    """Return the gang for which each victim (`namespace/name`) is evicted, by plans on this snapshot and by plans in
+    """Return, by victim (`namespace/name`), the gang that needs its node: for plans on this snapshot and plans in
     force.
     """
     return {**dict.fromkeys(snapshot.leaving, ANOTHER), **snapshot.evicted_for}
 
 
 def staying(gang: Gang, snapshot: Snapshot) -> Gang:
-    """Return the gang without the members that a plan evicts and without those bound to a node that does not exist."""
+    """Return the gang without members that a plan evicts and without members bound to a node that does not exist."""
     going, lost = evicted_for(snapshot), {each.pod.key for each in _without_node(gang, snapshot)}
     if not lost and not any(member.pod.key in going for member in gang.members):
         return gang
@@ -32,13 +32,15 @@ def staying(gang: Gang, snapshot: Snapshot) -> Gang:
 
 
 def _without_node(gang: Gang, snapshot: Snapshot) -> list[Member]:
-    """Members that are bound to nodes which do not exist."""
+    """Return the members that are bound to a node that does not exist."""
     bound = [member for member in gang.members if member.pod.bound]
     return [member for member in bound if member.pod.spec.node_name not in snapshot.names]
 
 
 def with_evicted(decision: Decision, gang: Gang, snapshot: Snapshot) -> Decision:
-    """Return the decision with a message that also names the gang's evicted and lost members, and the evictors."""
+    """Return the decision with a message that also names the gang's evicted members, their evictors, and lost
+    members.
+    """
     going = evicted_for(snapshot)
     lost: dict[str, list[str]] = {}
     for member in gang.members:

@@ -1,4 +1,4 @@
-"""Plans the gangs of one priority one after the other, and marks the rejections that this does not prove.
+"""Plans the gangs of one priority one after the other, and marks the rejections that this order does not prove.
 
 If a gang has no plan after other gangs but would have one alone, its rejection is unproven: the earlier gangs could be
 placed elsewhere.
@@ -9,42 +9,51 @@ from dataclasses import dataclass, field, replace
 
 from gangs.model import Gang, GangKey
 from kube.objects import Pod
-from planning.competing.affinity_between import leans_on
+from planning.competing.affinity_between import depends_on_any
 from planning.competing.tier import Taken, Tier
 from planning.decision import Decision, Outcome
-from planning.framing.member_traits import minds_others
+from planning.framing.member_traits import has_pod_rules
 from planning.messages import wording
 from solver.plan import Proof
 
 
 @dataclass(frozen=True, slots=True)
 class OneByOne:
-    """Planning of a tier's gangs in order, each on the capacity that the gangs before it leave."""
+    """Plans a tier's gangs in their order, each on the capacity that the gangs before it leave."""
 
     tier: Tier
     known: dict[GangKey, Decision] = field(default_factory=dict)
     """Cached decisions of gangs when planned alone."""
 
-    def planned(self, *, weighed: bool) -> tuple[list[Decision], Taken]:
-        """Return the decisions in order, and what all gangs take. `weighed` False: no plan is proven best for all."""
+    def planned(self, *, uncontested: bool) -> tuple[list[Decision], Taken]:
+        """Return the decisions in order, and all that the plans take.
+
+        `uncontested` False: the gangs compete, so no single plan is proven best for all of them.
+        """
         taken, decisions = self.tier.start, list[Decision]()
         for gang in self.tier.gangs:
-            decision, taken = self.tier.plan(gang, taken, weighed)
+            decision, taken = self.tier.plan(gang, taken, uncontested)
             decisions.append(decision)
         return decisions, taken
 
     def alone(self, gang: Gang) -> Decision:
-        """Return the decision for a gang if the tier had no other gang."""
+        """Return the decision that the gang would get if the tier had no other gang."""
         if gang.key not in self.known:
-            self.known[gang.key], _ = self.tier.plan(gang, self.tier.start, False)  # noqa: FBT003 -- as `weighed`
+            self.known[gang.key], _ = self.tier.plan(gang, self.tier.start, False)  # noqa: FBT003 -- as `uncontested`
         return self.known[gang.key]
 
     def displaced(self, decisions: Sequence[Decision]) -> list[Decision]:
-        """Return the rejections of gangs that may have a plan if other gangs were placed elsewhere."""
+        """Return those rejections among `decisions` that depend on where the other gangs of the tier are placed.
+
+        Such a gang is proven infeasible after the gangs before it. But alone it is not, or its pods have affinity to
+        pods of another gang.
+        """
         found, taken = list[Decision](), False
         for decision in decisions:
             gang = decision.gang if is_infeasible(decision) else None
-            if gang is not None and (self._leaning(gang, decisions) or (taken and not is_infeasible(self.alone(gang)))):
+            if gang is not None and (
+                self._depended_on(gang, decisions) or (taken and not is_infeasible(self.alone(gang)))
+            ):
                 found.append(decision)
             taken = taken or takes_new_nodes(decision)
         return found
@@ -52,7 +61,8 @@ class OneByOne:
     def not_proven(self, decisions: Sequence[Decision], proven: Collection[GangKey] = ()) -> list[Decision]:
         """Return the decisions, with the rejections of displaced gangs marked as Unproven.
 
-        `proven`: gangs whose rejection is proven in another way: they have no plan wherever the earlier gangs are.
+        `proven`: gangs that the joint model proves infeasible, wherever the earlier gangs are placed. They keep their
+        proof.
         """
         late = {each.key for each in self.displaced(decisions)}
         return [
@@ -64,21 +74,21 @@ class OneByOne:
             for each in decisions
         ]
 
-    def _leaning(self, gang: Gang, decisions: Iterable[Decision]) -> list[Gang]:
-        """Return the other gangs whose pods the gang may need near it, by its affinity or hard spread."""
+    def _depended_on(self, gang: Gang, decisions: Iterable[Decision]) -> list[Gang]:
+        """Return the other gangs to whose pods the gang has affinity or hard topology spread."""
         pods = [member.pod for member in gang.members]
-        if not any(map(minds_others, pods)):
+        if not any(map(has_pod_rules, pods)):
             return []
         coming = ((each.gang, _coming(each)) for each in decisions if each.key != gang.key)
         namespaces = self.tier.start.snapshot.namespaces
-        return [other for other, there in coming if other is not None and leans_on(pods, there, namespaces)]
+        return [other for other, there in coming if other is not None and depends_on_any(pods, there, namespaces)]
 
     def _not_proven(self, decision: Decision, decisions: Sequence[Decision]) -> Decision:
         if decision.gang is None:
             return decision
         placed = [each.key for each in decisions if takes_new_nodes(each)]
-        keys = placed or [gang.key for gang in self._leaning(decision.gang, decisions)]
-        line = (wording.planned_after if placed else wording.leans_on)(wording.gangs(keys), decision.line)
+        keys = placed or [gang.key for gang in self._depended_on(decision.gang, decisions)]
+        line = (wording.planned_after if placed else wording.needs_unplaced)(wording.gangs(keys), decision.line)
         return replace(decision, line=line, proof=Proof.UNPROVEN.value)
 
 
@@ -88,19 +98,19 @@ def is_infeasible(decision: Decision) -> bool:
 
 
 def takes_new_nodes(decision: Decision) -> bool:
-    """Whether the plan gives a node to a member that had none."""
+    """Whether the plan gives a node to a member that had no node before."""
     return any(not each.held for each in decision.assignments)
 
 
 def _coming(decision: Decision) -> list[Pod]:
-    """Return the pods that the plan places; for an unplaceable gang all its pods."""
+    """Return the pods that the plan newly places; for an unplaceable gang all its pods."""
     if decision.gang is not None and decision.outcome is Outcome.UNPLACEABLE:
         return [member.pod for member in decision.gang.members]
     return [each.member.pod for each in decision.assignments if not each.held]
 
 
 def _beside_others(decision: Decision, decisions: Sequence[Decision]) -> Decision:
-    """Return an infeasible gang's decision with a message that names the earlier gangs."""
+    """Return an infeasible gang's decision with a message that names the gangs placed before it."""
     before = decisions[: next(turn for turn, each in enumerate(decisions) if each.key == decision.key)]
     others = [each.key for each in before if takes_new_nodes(each)]
     if not others:

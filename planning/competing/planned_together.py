@@ -1,8 +1,9 @@
 """Gangs of one priority that compete: accepted in their order, and planned together.
 
-Gangs compete if they may use the same node or quota, or if their pods have rules about each other. One joint model
-accepts them in order, gives all minimums before any extra member, and sums the goals (solver.multi_gang.joint). If the
-joint model is too large, or not solved in time, gangs are planned one after the other, and no plan is called optimal.
+Gangs compete if they may use the same node or quota, or if their pods have affinity or spread rules about each other.
+One joint model accepts gangs in order, gives all minimums before any extra member, and sums the goals
+(solver.multi_gang.joint). If the joint model is too large, or not solved in time, gangs are planned one after the
+other, and no plan is called optimal.
 """
 
 import time
@@ -11,13 +12,13 @@ from dataclasses import dataclass, replace
 from itertools import islice, product
 
 from gangs.model import GangKey
-from planning.competing.affinity_between import minding
+from planning.competing.affinity_between import any_pod_rules_between
 from planning.competing.carrying_over import Joint, JointDecisions, carried_over
 from planning.competing.one_by_one import OneByOne, takes_new_nodes
 from planning.competing.tier import GangPart, Taken, Tier, Variant
 from planning.decision import Decision, Outcome
 from planning.framing.gang_problem import Framing
-from planning.quota.joint_quotas import may_bind, quotas_of, share_a_quota
+from planning.quota.joint_quotas import any_shared_quota, quotas_may_limit, quotas_of
 from planning.quota.strict_order import strict_queue
 from planning.solver_pool.pool import shared_workers
 from solver.multi_gang.joint_problem import ManyGangs, size
@@ -53,12 +54,14 @@ _SUMMED_LAST = until(SolvePhase.START)[-1]
 
 
 def plan_tier(tier: Tier) -> tuple[list[Decision], Taken]:
-    """Return the decisions for all gangs in their order, and what is taken after all plans are carried out."""
+    """Return the decisions for all gangs of the tier, in their order, and the capacity and quota taken after all
+    plans.
+    """
     started = time.perf_counter()
     variants = _variants(tier)
     one_by_one = OneByOne(tier)
     if not _may_compete(tier, variants):
-        decisions, taken = one_by_one.planned(weighed=True)
+        decisions, taken = one_by_one.planned(uncontested=True)
         if not (any(each.evictions for each in decisions) and one_by_one.displaced(decisions)):
             return decisions, taken
     ways = _Ways(tier, variants, started)
@@ -67,7 +70,7 @@ def plan_tier(tier: Tier) -> tuple[list[Decision], Taken]:
     found = _together(ways, one_by_one) if small else _all_placed(ways, one_by_one)
     if found is not None and (found.proven or len(tier.gangs) > _COMPARED):
         return found.decisions, found.taken
-    decisions, taken = one_by_one.planned(weighed=False)
+    decisions, taken = one_by_one.planned(uncontested=False)
     if found is None and SMALL < effort <= _MOST_TOGETHER and _displaced(tier, one_by_one, decisions):
         found = _together(ways, one_by_one)
     if found is not None and (_cost(found.decisions), 0) < (_cost(decisions), found.levels):
@@ -76,7 +79,10 @@ def plan_tier(tier: Tier) -> tuple[list[Decision], Taken]:
 
 
 def _variants(tier: Tier) -> dict[GangKey, list[Variant]]:
-    """Return the gangs that can be planned, each with its choices of flavors; empty if there are fewer than two."""
+    """Return the gangs that can be planned, each with a problem for each of its choices of flavors.
+
+    Empty if fewer than two gangs can be planned, because nothing competes then.
+    """
     found: dict[GangKey, list[Variant]] = {}
     snapshot, closed = tier.start.snapshot, set(tier.start.closed)
     for gang in tier.gangs if len(tier.gangs) > 1 else ():
@@ -96,16 +102,18 @@ def _variants(tier: Tier) -> dict[GangKey, list[Variant]]:
 def _may_compete(tier: Tier, variants: Mapping[GangKey, Sequence[Variant]]) -> bool:
     """Whether two gangs may compete: for a node, for a quota, or through rules between their pods."""
     first = [each[0] for each in variants.values()]
-    if _share_nodes(variants.values()) or minding([each.gang for each in first], tier.start.snapshot.namespaces):
+    if _share_nodes(variants.values()) or any_pod_rules_between(
+        [each.gang for each in first], tier.start.snapshot.namespaces
+    ):
         return True
-    if not share_a_quota([each.gang for each in first]):
+    if not any_shared_quota([each.gang for each in first]):
         return False
     used = tier.start.usage.without(*variants)
-    return any(may_bind([(each.gang, each.choice) for each in way], used) for way in _ways_of(variants))
+    return any(quotas_may_limit([(each.gang, each.choice) for each in way], used) for way in _ways_of(variants))
 
 
 def _share_nodes(variants: Iterable[Sequence[Variant]]) -> bool:
-    """Whether two of the gangs may use the same node."""
+    """Whether two of the gangs may use the same node, in any of their choices of flavors."""
     used: set[str] = set()
     for own in variants:
         usable = {name for each in own for name in _usable(each.framing.problem)}
@@ -116,21 +124,26 @@ def _share_nodes(variants: Iterable[Sequence[Variant]]) -> bool:
 
 
 def _usable(problem: Problem) -> Iterable[str]:
-    """The nodes that members without a node may use."""
+    """Return the names of the nodes that members without a node may use."""
     shapes = {m.shape for pod_set in problem.sets for m in pod_set.members if m.node is None}
     return (problem.nodes.layout.names[node] for shape in shapes for node in problem.shapes[shape].nodes)
 
 
 def _ways_of(variants: Mapping[GangKey, Sequence[Variant]]) -> list[tuple[Variant, ...]]:
-    """Return the combinations of flavor choices for all gangs, in the order of preference. The list has at most one
-    more than `_MOST_CHOICES`, which shows that some are not tried.
+    """Return the combinations of the gangs' flavor choices, in the order of preference.
+
+    Of more than `_MOST_CHOICES` combinations it returns one more than that, so that the caller sees that some are
+    missing.
     """
     return list(islice(product(*variants.values()), _MOST_CHOICES + 1))
 
 
 @dataclass(frozen=True, slots=True)
 class _Ways:
-    """A tier with its gangs in their choices of flavors. `started`: when planning it began (`time.perf_counter`)."""
+    """A tier, and each of its gangs in all its choices of flavors.
+
+    `started`: when the planning of the tier began (`time.perf_counter`).
+    """
 
     tier: Tier
     variants: Mapping[GangKey, Sequence[Variant]]
@@ -140,7 +153,7 @@ class _Ways:
 def _together(ways: _Ways, one_by_one: OneByOne) -> JointDecisions | None:
     """Return the decisions of the best joint plan; None if none is found in time, or one model cannot hold all gangs.
 
-    The best choice of flavors is the one that accepts the most gangs, the earlier gangs first.
+    Several combinations of flavors are tried. The best one accepts the most gangs, the earlier gangs first.
     """
     every = _ways_of(ways.variants)
     end = time.monotonic() + min(ways.tier.limits.seconds, LONGEST.seconds)
@@ -162,7 +175,10 @@ def _together(ways: _Ways, one_by_one: OneByOne) -> JointDecisions | None:
 
 
 def _joint(ways: _Ways, way: Sequence[Variant], seconds: float) -> Joint | None:
-    """The joint answer for the gangs in one choice of flavors each."""
+    """Solve one joint problem of all gangs, each in one choice of flavors.
+
+    None if the solver finds no answer in time, the gangs use different topologies, or amounts must be rounded.
+    """
     tier = ways.tier
     if len({variant.framing.topology for variant in way}) != 1:
         return None
@@ -183,7 +199,7 @@ def _joint(ways: _Ways, way: Sequence[Variant], seconds: float) -> Joint | None:
     shares = zip(way, problem.gangs, answer.shares, strict=True)
     return Joint(
         tier=tier,
-        way={each.gang.key: each for each in way},
+        variants={each.gang.key: each for each in way},
         answer=answer,
         parts={
             each.gang.key: GangPart.of(share, framing, gang.pod_sets)
@@ -200,16 +216,16 @@ def _all_placed(ways: _Ways, one_by_one: OneByOne) -> JointDecisions | None:
     """Return the decisions of a plan for all members of all gangs, as compact as possible
     (`solver.multi_gang.all_placed`).
 
-    None if none is found, or if the gangs share more than nodes.
+    None if no such plan is found, or if the gangs compete for quotas or have pod affinity as well.
     """
     tier, way = ways.tier, [each[0] for each in ways.variants.values()]
     gangs = [each.gang for each in way]
     one_way = all(len(each) == 1 for each in ways.variants.values())
     if not one_way or len({each.framing.topology for each in way}) != 1 or not all(each.framing.exact for each in way):
         return None
-    if any(each.framing.among_members for each in way) or minding(gangs, tier.start.snapshot.namespaces):
+    if any(each.framing.among_members for each in way) or any_pod_rules_between(gangs, tier.start.snapshot.namespaces):
         return None
-    if may_bind([(each.gang, each.choice) for each in way], tier.start.usage.without(*ways.variants)):
+    if quotas_may_limit([(each.gang, each.choice) for each in way], tier.start.usage.without(*ways.variants)):
         return None
     many = ManyGangs(tuple(each.framing.problem for each in way), tuple(each.framing.units for each in way))
     framed = time.perf_counter()
@@ -218,7 +234,7 @@ def _all_placed(ways: _Ways, one_by_one: OneByOne) -> JointDecisions | None:
         return None
     joint = Joint(
         tier=tier,
-        way={each.gang.key: each for each in way},
+        variants={each.gang.key: each for each in way},
         answer=answer,
         parts={
             each.gang.key: GangPart.of(share, each.framing, range(len(each.framing.members)))
@@ -235,12 +251,12 @@ def _all_placed(ways: _Ways, one_by_one: OneByOne) -> JointDecisions | None:
 def _with_bounds(
     tier: Tier, variants: Mapping[GangKey, Sequence[Variant]], decisions: list[Decision]
 ) -> list[Decision]:
-    """Return the decisions of gangs planned one after the other, with the bounds that hold for their sum.
+    """Return the decisions of gangs planned one after the other, with bounds for goals that are sums over the gangs.
 
-    If every gang is placed completely and no pod is evicted, the first two goals are optimal. From compactness down
-    to the preferences, a goal of the tier is a sum over the gangs. If each gang is as good as when planned alone, the
-    sum is optimal. At the first goal where a gang is worse, its value when planned alone is a bound; nothing is known
-    of later goals. Goals for which no bound is known in time (`BOUNDING`) get none.
+    If every gang is placed completely and no pod is evicted, the first two goals are optimal. From compactness down to
+    the preferences, a goal of the tier is a sum over the gangs. If each gang is as good as when planned alone, the sum
+    is optimal. At the first goal where a gang is worse, its value when planned alone is a bound. Later goals get no
+    bound, and neither do goals whose bound is not known in time (`BOUNDING`).
     """
     framed = [decision for decision in decisions if decision.key in variants]
     if not all(_is_whole(decision) and _has_first_flavors(decision, variants) for decision in framed):
@@ -262,7 +278,7 @@ def _with_bounds(
 
 
 def _has_first_flavors(decision: Decision, variants: Mapping[GangKey, Sequence[Variant]]) -> bool:
-    """Whether the gang is planned in the first flavors of its queue."""
+    """Whether the gang is planned in the flavors that its queue tries first."""
     return set(decision.flavors) == set(variants[decision.key][0].choice.values())
 
 
@@ -288,7 +304,9 @@ def _is_whole(decision: Decision) -> bool:
 
 
 def _as_good(goals: Sequence[Goal], best: Sequence[Goal]) -> int:
-    """Return how many leading goals, down to the preferences at most, are as good as in the plan of the gang alone."""
+    """Return how many of the first goals are as good as in the plan of the gang alone; the preferences are the last to
+    count.
+    """
     place = 0
     while goals[place].name != _SUMMED_LAST and (goals[place].value, goals[place].parts) == (
         best[place].value,
@@ -299,7 +317,11 @@ def _as_good(goals: Sequence[Goal], best: Sequence[Goal]) -> int:
 
 
 def _bounded(goals: Sequence[Goal], best: Sequence[Goal], same: int) -> tuple[Goal, ...]:
-    """Return the goals with bounds: the first `same` goals are proven, and the next gets its value in `best`."""
+    """Return the goals with bounds: the first `same` goals are proven, and the next goal gets its value in `best` as
+    bound.
+
+    `best`: the goals of the gang's optimal plan when it is planned alone.
+    """
     known = [replace(goal, bound=goal.value) for goal in goals[:same]]
     if goals[same - 1].name == _SUMMED_LAST:
         return (*known, *goals[same:])
@@ -311,7 +333,7 @@ def _at_most(limits: Limits, most: Limits) -> Limits:
 
 
 def _displaced(tier: Tier, one_by_one: OneByOne, decisions: Sequence[Decision]) -> bool:
-    """Whether a gang has no plan but would have one alone, or a gang is placed without some of its members."""
+    """Whether a gang has no plan here but would have one alone, or a gang is placed without some of its members."""
     others = False
     for gang, decision in zip(tier.gangs, decisions, strict=True):
         if decision.outcome is Outcome.PLACED and len(decision.assignments) < len(gang.members):
@@ -323,9 +345,10 @@ def _displaced(tier: Tier, one_by_one: OneByOne, decisions: Sequence[Decision]) 
 
 
 def _cost(decisions: Sequence[Decision]) -> tuple[object, ...]:
-    """Return the unplaced gangs, then the goals down to compactness that decisions show, smaller being better.
+    """Return the cost of a tier's decisions as a tuple; the smaller of two tuples is the better result.
 
-    These goals are the victims' priorities, the placed members, and the domains by level, each over all gangs.
+    First, for each gang in order, whether it is unplaced. Then the goals down to compactness, over all gangs: the
+    victims' priorities, the placed members, and the domains of each level.
     """
     placed = [decision for decision in decisions if decision.outcome is Outcome.PLACED]
     levels = zip(*(decision.levels for decision in placed), strict=True)

@@ -1,7 +1,7 @@
-"""Evictions of plans in force that the snapshot does not show yet: planned, or sent and not visible. Other plans must
-count these victims as leaving.
+"""Evictions of plans in force that the snapshot does not show yet: they are planned, or sent and not visible.
 
-The status of a Gang object holds them until its plan has been carried out or is invalidated.
+The status of a Gang object lists these victims until its plan has been carried out or is invalidated. Other plans must
+treat these pods as leaving.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,12 +15,12 @@ Promised = tuple[str, str]
 
 
 def with_plans(gang: Manifest) -> tuple[bool]:
-    """Return the index key of a Gang object: whether it holds a plan (`Sources.sought`)."""
+    """Return the key under which `Sources.sought` indexes a Gang object: whether its status holds a plan."""
     return (bool((gang.get("status") or {}).get("planId")),)
 
 
 def promised_by(gangs: Iterable[Manifest]) -> list[Promised]:
-    """The victims of the plans that these Gang objects hold."""
+    """Return the victims of the plans in the status of these Gang objects."""
     statuses: Iterable[Mapping[str, Any]] = (each.get("status") or {} for each in gangs)
     return [
         (victim["uid"], victim["node"])
@@ -32,7 +32,7 @@ def promised_by(gangs: Iterable[Manifest]) -> list[Promised]:
 
 
 def with_promised(snapshot: Snapshot, victims: Iterable[Promised]) -> Snapshot:
-    """Return the snapshot with those of the victims that still run marked as leaving."""
+    """Return the snapshot in which the victims that still run are marked as leaving."""
     on_node: dict[str, set[str]] = {}
     for uid, node in victims:
         on_node.setdefault(node, set()).add(uid)

@@ -1,7 +1,7 @@
-"""The capacity that placed gangs leave to other gangs framed on the same snapshot, without framing these again.
+"""The capacity that placed gangs leave to later gangs, computed inside their existing problems.
 
-The result is exact only if gangs take nothing but capacity from each other. Then no member has affinity, spread, host
-ports or nearness rules, and no pod is evicted.
+The problems are not built again. The result is exact only if gangs take nothing but capacity from each other. Then no
+member has affinity, spread, host ports or nearness rules, and no pod is evicted.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,13 +20,13 @@ from solver.nodes import ResourceMatrix
 
 
 class Remaining:
-    """The capacity that several gangs use, by resource in base units. All gangs are framed on the same nodes."""
+    """The capacity that placed gangs use, by resource in base units. The problems of all gangs have the same nodes."""
 
     def __init__(self) -> None:
         self._used: dict[str, NDArray[np.int64]] = {}
 
     def take(self, framing: Framing, share: Share) -> None:
-        """Add the capacity that a gang's members use on their nodes in `share`."""
+        """Add the capacity that a gang's members use on the nodes that `share` gives them."""
         problem = framing.problem
         asked: ResourceMatrix = np.zeros_like(problem.nodes.free)
         for pod_set, row in zip(problem.sets, share.nodes, strict=True):
@@ -37,7 +37,9 @@ class Remaining:
             self._used[name] = self._used.get(name, 0) + asked[:, place] * unit
 
     def framing(self, stated: Framing) -> Framing | None:
-        """Return a gang's problem on the remaining capacity; None if a used amount is no multiple of its units."""
+        """Return a later gang's problem on the remaining capacity; None if a used amount is no multiple of the
+        problem's units.
+        """
         problem = stated.problem
         free = problem.nodes.free.copy()
         for place, (name, unit) in enumerate(zip(problem.resources, stated.units, strict=True)):
@@ -52,12 +54,14 @@ def only_room_matters(gangs: Iterable[Gang], framings: Sequence[Framing]) -> boo
     """Whether these gangs take nothing but free capacity from each other, as long as no pod is evicted."""
     layout = framings[0].problem.nodes.layout
     return all(framing.problem.nodes.layout is layout for framing in framings) and not any(
-        gang.near or any(looks_around(member.pod) for member in gang.members) for gang in gangs
+        gang.near or any(needs_more_than_capacity(member.pod) for member in gang.members) for gang in gangs
     )
 
 
-def looks_around(pod: Pod) -> bool:
-    """Whether the pod has rules about other pods besides capacity, uses host ports, or holds a node already."""
+def needs_more_than_capacity(pod: Pod) -> bool:
+    """Whether the pod needs more than free capacity: it has pod affinity, spread or host ports, or holds a node
+    already.
+    """
     affinity = pod.spec.affinity
     return bool(
         (affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None))

@@ -21,7 +21,7 @@ from solver.verify.rules import verify
 
 
 class Taken(NamedTuple):
-    """The cluster and the quotas after the plans of earlier gangs.
+    """The state for the next gang: the cluster and the use of quotas after the plans of earlier gangs.
 
     `closed`: for each strict queue, its first gang without a plan. No later gang of that queue is planned.
     """
@@ -40,13 +40,14 @@ StandsInLine = Callable[[Gang, Snapshot], bool]
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Gangs of one priority, in order of precedence, and what earlier gangs have taken.
+    """The gangs of one priority, in order of precedence, with the functions that plan them.
 
-    `choices`: a gang's choices of flavors, each with the gang in them; one empty choice for a gang without a queue.
-    `frame`: frames a gang in its flavors, or decides at once that there is nothing to place. `frame_together`: frames
-    several such gangs in the topology of another framing. `plan`: plans one gang after what is taken. Its last argument
-    says whether the best plan for this gang is also the best for all gangs of the tier. `stands_in_line`: whether later
-    gangs of a strict queue wait for the gang.
+    `start`: what gangs of higher priority have taken. `choices`: returns a gang's choices of flavors, each with the
+    gang in these flavors; one empty choice for a gang without a queue. `frame`: returns the gang's problem in its
+    flavors, or a decision if there is nothing to place. `frame_together`: returns the joint problem of several such
+    gangs in the topology of another framing. `plan`: plans one gang after what is taken. Its last argument says whether
+    the best plan for this gang is also the best for all gangs of the tier. `stands_in_line`: whether later gangs of a
+    strict queue wait for the gang.
     """
 
     gangs: tuple[Gang, ...]
@@ -62,7 +63,10 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A gang in one choice of flavors, framed alone on the first snapshot of its tier."""
+    """A gang in one choice of flavors, with its problem on the snapshot at the start of its tier.
+
+    `in_flavors`: the gang restricted to the flavors of the choice.
+    """
 
     gang: Gang
     choice: Choice
@@ -79,8 +83,10 @@ class GangPart:
 
     @classmethod
     def of(cls, share: Share, framing: Framing, pod_sets: Sequence[int]) -> "GangPart":
-        """Return the part as nodes and pods. `framing`: the framing of the share's positions; `pod_sets`: positions of
-        the gang's sets in it.
+        """Return one gang's share of a joint answer, with positions replaced by names of nodes and pods.
+
+        `framing`: the joint framing, to which the share's positions refer. `pod_sets`: the gang's sets in it, by
+        position.
         """
         nodes = {
             member.pod.key: framing.nodes[node]
@@ -91,7 +97,9 @@ class GangPart:
         return cls(nodes, frozenset(framing.victims[victim].pod.key for victim in share.victims))
 
     def share(self, framing: Framing) -> Share | None:
-        """The part in the positions of a framing of the gang alone; None if that lacks a node or a victim."""
+        """Return the part in the positions of a framing of the gang alone; None if that framing lacks a node or a
+        victim.
+        """
         places = {name: position for position, name in enumerate(framing.nodes)}
         known = {tenant.pod.key for tenant in framing.victims}
         if not self.victims <= known or not places.keys() >= set(self.nodes.values()):
@@ -105,8 +113,9 @@ class GangPart:
 
 
 def share_as_plan(problem: Problem, share: Share, answer: JointAnswer) -> Plan | None:
-    """Return the share as a plan with its goals; None if it breaks a rule. Goals that are proven for all gangs together
-    are marked as proven for each gang.
+    """Return the gang's share of a joint answer as a plan with its goals; None if it breaks a rule.
+
+    Goals that are proven for all gangs together are marked as proven for this gang.
     """
     goals = goals_of(instance_of(problem, evicting=bool(share.victims)), share.nodes, share.victims)
     if answer.proof is not Proof.OPTIMAL:
@@ -120,12 +129,12 @@ def share_as_plan(problem: Problem, share: Share, answer: JointAnswer) -> Plan |
 
 
 def _before_levels(goals: Sequence[Goal]) -> int:
-    """How many goals come before compactness."""
+    """Return how many goals come before compactness."""
     return next(place for place, goal in enumerate(goals) if is_of_level(goal.name))
 
 
 def _with_ranks(problem: Problem, goals: tuple[Goal, ...]) -> tuple[Goal, ...]:
-    """Return the goals of a gang of one set, with the rank goal proven if it has its lower bound.
+    """Return the goals of a gang of one pod set, with the rank goal marked as proven if it has its lower bound.
 
     Expects that compactness is proven on all levels. Members in n domains of a level have at least n - 1 pairs of rank
     neighbours that are apart. If every gang is at this bound on every level, the sum over all gangs is optimal.

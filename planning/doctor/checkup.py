@@ -34,7 +34,7 @@ _SHOWN = 5
 
 
 def check_up(snapshot: Snapshot, sources: Sources, now: datetime | None = None) -> list[Finding]:
-    """Check topologies, nodes, requests and members.
+    """Return the findings about the cluster's topologies, nodes, requests for gangs, and pods of gangs.
 
     :param now: current time. A pod is reported as waiting for a scheduler only after it has waited for some time;
         None: it is reported at once.
@@ -70,15 +70,15 @@ def _topology(topology: Topology, snapshot: Snapshot) -> Iterator[Finding]:
         pool = label if "=" in label else f"{label}=VALUE"
         fix = shlex.join(["kubectl", "label", "nodes", *sorted(names, key=natural_key), pool])
         yield Finding(Severity.WARNING, subject, text, f"label the nodes with {label}", (fix,))
-    yield from _torn(topology, tree, subject)
+    yield from _ambiguous_domains(topology, tree, subject)
     if not tree.path_of:
         yield Finding(Severity.ERROR, subject, "no node belongs to it", "check its levels' node labels")
     elif not lacking:
         yield Finding(Severity.OK, subject, f"{len(tree.path_of)} nodes, all of them inside")
 
 
-def _torn(topology: Topology, tree: DomainTree, subject: str) -> Iterator[Finding]:
-    """Report domain names that occur under several parents. The cause is usually a mislabelled node."""
+def _ambiguous_domains(topology: Topology, tree: DomainTree, subject: str) -> Iterator[Finding]:
+    """Report domain names that occur under several parent domains. The cause is usually a mislabelled node."""
     for position, level in enumerate(topology.levels[1:-1], start=1):
         parents: defaultdict[str, Counter[tuple[str, ...]]] = defaultdict(Counter)
         for path in tree.path_of.values():
@@ -100,7 +100,7 @@ def _unused(known: Sequence[Topology], gangs: Iterable[Gang]) -> Iterator[Findin
 
 
 def _members(sources: Sources) -> Iterator[Finding]:
-    """Pods that the webhook missed, and pods that are held for nothing."""
+    """Report pods of gangs that the webhook did not gate, and gated pods that name no gang."""
     left = ceded_to_others(sources)
     for pod in sources.pods:
         if pod.bound or pod.finished or pod.terminating:
@@ -144,7 +144,8 @@ def _neighbours(sources: Sources) -> Iterator[Finding]:
 
 
 def _described_kinds(sources: Sources) -> Iterator[Finding]:
-    """Report WorkloadKinds that are not in force, as the controller shows in their conditions.
+    """Report the WorkloadKinds whose kind Phalanx does not read yet, from the conditions that the controller writes.
+
     Faults in a WorkloadKind itself are reported as faults of requests.
     """
     for manifest in sources.of_kind(GROUP, KIND):
@@ -166,7 +167,9 @@ def _described_kinds(sources: Sources) -> Iterator[Finding]:
 
 
 def _reading(manifest: Manifest, reason: str) -> tuple[str, ...]:
-    """Return the commands that give Phalanx permission to read a kind; empty for any other reason than Forbidden."""
+    """Return the commands that permit Phalanx to read the kind of a WorkloadKind; empty if permission is not the
+    reason.
+    """
     if reason != "Forbidden":
         return ()
     name, spec = f"phalanx-reads-{ref_of(manifest).name}", manifest["spec"]

@@ -1,11 +1,11 @@
-"""`Finding`: the doctor's result for one checked subject."""
+"""`Finding`: the result of `phalanx doctor` for one checked subject."""
 
 from dataclasses import dataclass
 from enum import Enum
 
 
 class Severity(Enum):
-    """The severity of a finding."""
+    """The severity of a finding: nothing to do, should be corrected, or gangs are affected."""
 
     OK = "ok"
     WARNING = "warning"

@@ -28,9 +28,11 @@ _REMEDY = (
 
 
 def untried(sources: Sources, now: datetime | None) -> Iterator[Finding]:
-    """One finding for each gang, and one for each scheduler for which pods of no gang wait in vain.
+    """Yield a finding for each gang whose released pods no scheduler tries, and for each scheduler that does not run.
 
-    :param now: a scheduler has some time for each pod; None: it has none.
+    The latter is for pods of no gang. A pod is reported only if the scheduler has had `PATIENCE_SECONDS` for it.
+
+    :param now: the current time; None: pods are reported at once.
     """
     gangs: defaultdict[tuple[str, str], list[Pod]] = defaultdict(list)
     strangers: defaultdict[str, list[Pod]] = defaultdict(list)
@@ -53,7 +55,7 @@ def untried(sources: Sources, now: datetime | None) -> Iterator[Finding]:
 
 
 def _long(pod: Pod, now: datetime | None) -> bool:
-    """Whether a scheduler has had time enough for the pod."""
+    """Whether the pod has waited longer for its scheduler than `PATIENCE_SECONDS`."""
     since = released(pod) or pod.metadata.creation_timestamp or ""
     try:
         return now is None or (now - datetime.fromisoformat(since)).total_seconds() > PATIENCE_SECONDS

@@ -1,4 +1,4 @@
-"""Checks of an object in a file before its dialect reads it: its version, its fields, misplaced keys."""
+"""Checks an object of a file before its dialect reads it: its version, its fields, and misplaced annotations."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -21,7 +21,10 @@ _ELSEWHERE = {("", "Pod"), (GROUP, "Gang"), *((each.group, each.kind) for each i
 
 
 def wrong_kind(manifest: Manifest) -> Iterator[Wrong]:
-    """The apiVersion or kind of an object of our group, or of Kubernetes itself, if no API server serves it."""
+    """Yield the mistake that no API server serves the object's apiVersion or kind.
+
+    It is checked for kinds of Phalanx's group and of Kubernetes itself.
+    """
     api_version, kind = manifest["apiVersion"], manifest["kind"]
     group = group_of(api_version)
     if group == GROUP:
@@ -36,16 +39,16 @@ def wrong_kind(manifest: Manifest) -> Iterator[Wrong]:
 
 @cache
 def _our_versions() -> Mapping[str, list[str]]:
-    """By kind of our group, its apiVersions, best first."""
+    """Return, by kind of Phalanx's group, its apiVersions, the preferred one first."""
     ours = (each for each in all_kinds() if each.group == GROUP)
     return {each.kind: [f"{GROUP}/{version}" for version in each.versions] for each in ours}
 
 
 def wrong_fields(manifest: Manifest) -> tuple[Wrong, ...]:
-    """Return the mistakes for which the API server rejects an object.
+    """Return the mistakes for which the API server would reject an object.
 
-    An object with a uid, or a pod with a node, has been stored by an API server, perhaps of another version. Its fields
-    are not checked against the schemas.
+    An object with a uid, or a pod with a node, has been stored by an API server, perhaps of another version. So its
+    fields are not checked against the schemas.
     """
     if manifest["metadata"].get("uid") or (manifest["kind"] == "Pod" and _has_node(manifest)):
         return tuple(wrong_in(manifest))
@@ -61,17 +64,17 @@ def _has_node(manifest: Manifest) -> bool:
 
 
 def _unknown_in_templates(manifest: Manifest) -> Iterator[Wrong]:
-    """Unknown fields in the pod templates of another project's kind."""
+    """Yield the unknown fields in the pod templates of a workload whose kind has no schema here."""
     row = row_of(manifest)
     if row is None or row.bare or row.user_defined_by or is_published(manifest["apiVersion"], manifest["kind"]):
         return
-    with suppress(MalformedError):  # the dialects report it
+    with suppress(MalformedError):  # the dialects report a malformed template
         for each in templates(manifest):
             yield from unknown_in_pod_spec(each.spec, f"{each.path}.spec")
 
 
 def asking_on(manifest: Manifest) -> Iterator[Wrong]:
-    """Annotations that ask for a gang on an object that makes no pods."""
+    """Yield the annotations that ask for a gang on an object that creates no pods, where they have no effect."""
     group, kind = group_of(manifest["apiVersion"]), manifest["kind"]
     written = manifest["metadata"].get("annotations")
     if (group, kind) in _ELSEWHERE or row_of(manifest) is not None or not isinstance(written, Mapping):

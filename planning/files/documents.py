@@ -24,7 +24,7 @@ _OFTEN = 256
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One object, nulls removed as the API server takes them, and the file that it came from."""
+    """One object of a file, and the file that it came from (`origin`). Nulls are removed, as the API server does."""
 
     origin: str
     manifest: Mapping[str, Any]
@@ -40,7 +40,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One fault of the input. `object` and `field` are empty if the text itself is faulty."""
+    """One fault in a file. `object` and `field` are empty if the text itself is faulty."""
 
     origin: str
     problem: str
@@ -48,7 +48,9 @@ class Mistake:
     field: str = ""
 
     def __str__(self) -> str:
-        """One line: file, object, field path, problem. Characters that would break or hide the line are escaped."""
+        """Return one line: file, object, field path, problem. Characters that would break or hide the line are
+        escaped.
+        """
         text = ": ".join(part for part in (self.origin, self.object, self.field, self.problem) if part)
         if text.isprintable():
             return text
@@ -65,7 +67,7 @@ def parse(text: str | bytes, origin: str, deadline: Deadline = NO_DEADLINE) -> t
     doubled: list[str | Doubled] = []
     try:
         values = _values(text, doubled, deadline)
-        for each in deadline.through(found for value in values for found in _flattened(value, origin)):
+        for each in deadline.iterate(found for value in values for found in _flattened(value, origin)):
             if isinstance(each, Document):
                 documents.append(each)
             else:
@@ -80,7 +82,8 @@ def parse(text: str | bytes, origin: str, deadline: Deadline = NO_DEADLINE) -> t
 def _values(text: str | bytes, doubled: list[str | Doubled], deadline: Deadline) -> Iterator[Any]:
     """Yield the documents of a text. A text that looks like JSON is parsed as JSON first, because that is faster.
 
-    Duplicate keys of an object are added to `doubled`; for JSON without lines, because its parser does not report them.
+    Duplicate keys of an object are added to `doubled`. For JSON they have no line, because its parser does not report
+    lines.
     """
     if text.lstrip()[:1] in ("{", "[", b"{", b"["):
         keys: list[str] = []
@@ -95,8 +98,9 @@ def _values(text: str | bytes, doubled: list[str | Doubled], deadline: Deadline)
 
 
 def _json_values(text: str | bytes, doubled: list[str], deadline: Deadline) -> list[Any] | None:
-    """Return the documents of a JSON stream; None if the text is no JSON. It may still be YAML, whose parser reports
-    the line of a fault.
+    """Return the documents of a JSON stream; None if the text is no JSON.
+
+    It may still be YAML, and the YAML parser reports the line of a fault.
     """
     objects = 0
 
@@ -113,7 +117,7 @@ def _json_values(text: str | bytes, doubled: list[str], deadline: Deadline) -> l
     text = text.decode() if isinstance(text, bytes) else text
     values, decoder = [], json.JSONDecoder(object_pairs_hook=mapping, parse_constant=_no_json)
     place = _after_blanks(text, 0)
-    while place < len(text):  # where one ends the next is read: a copy of the rest for each would be quadratic
+    while place < len(text):  # no copy of the rest for each document: that would be quadratic
         try:
             value, end = decoder.raw_decode(text, place)
         except ValueError:
@@ -141,7 +145,9 @@ def _no_json(constant: str) -> NoReturn:
 
 
 def _flattened(value: Any, origin: str) -> Iterator[Document | Mistake]:
-    """Yield the objects of one document: none for an empty document, the items of a List, else the document."""
+    """Yield the objects of one document: none for an empty document, the items of a List, otherwise the document
+    itself.
+    """
     if value is None:
         return
     if isinstance(value, list):

@@ -1,7 +1,7 @@
-"""Documents to Kubernetes objects of known kinds, with the defaults of the API server and every mistake named.
+"""Turns documents into Kubernetes objects of known kinds, with the API server's defaults, and reports every mistake.
 
-Defaults: namespace "default", and for a Pod without a name a name made of its generateName.
-Objects of unknown kinds are not read; `Objects.ignored` counts them by kind.
+Defaults: namespace "default", and for a Pod without a name a name made of its generateName. Objects of unknown kinds
+are not read; `Objects.ignored` counts them by kind.
 """
 
 from collections import Counter
@@ -49,7 +49,7 @@ DEFAULT_NAMESPACE = "default"
 
 _GroupKind = tuple[str, str]
 _NONE: Mapping[_GroupKind, KindRow] = {}
-_TEACHING = (RESOURCE.group, RESOURCE.kind)
+_WORKLOAD_KIND = (RESOURCE.group, RESOURCE.kind)
 
 TYPED: Mapping[_GroupKind, type[Struct]] = {
     ("", "Node"): Node,
@@ -82,11 +82,12 @@ _CLUSTER_SCOPED = {
 
 @dataclass(slots=True)
 class Objects:
-    """All objects that were read. `manifests` holds the objects that dialects read; `origins` the file of every object.
+    """All objects that were read from the documents, and the mistakes in them.
 
-    `generated`: by namespace and generateName, the next number for a name that the API server would generate.
-    `doubtful`: objects that are ignored, probably against the user's intent: the same kind is read in another group or
-    spelling.
+    `typed`: objects of the cluster itself, such as nodes and pods. `manifests`: the objects that dialects read.
+    `origins`: the file of every object. `generated`: by namespace and generateName, the next number for a name that the
+    API server would generate. `doubtful`: warnings about objects that are ignored, probably against the user's intent:
+    this kind is read in another group or spelling.
     """
 
     typed: dict[ObjectKey, Struct] = field(default_factory=dict)
@@ -100,53 +101,55 @@ class Objects:
     """The kinds that WorkloadKinds describe, including the WorkloadKinds of the documents, by group and kind."""
 
     def nodes(self) -> list[Node]:
-        """The nodes."""
+        """Return the Nodes among the objects."""
         return [each for each in self.typed.values() if isinstance(each, Node)]
 
     def pods(self) -> list[Pod]:
-        """The pods, with a node or without."""
+        """Return the Pods among the objects, bound or not."""
         return [each for each in self.typed.values() if isinstance(each, Pod)]
 
     def priority_classes(self) -> list[PriorityClass]:
-        """The priority classes."""
+        """Return the PriorityClasses among the objects."""
         return [each for each in self.typed.values() if isinstance(each, PriorityClass)]
 
     def budgets(self) -> list[PodDisruptionBudget]:
-        """The disruption budgets."""
+        """Return the PodDisruptionBudgets among the objects."""
         return [each for each in self.typed.values() if isinstance(each, PodDisruptionBudget)]
 
     def quotas(self) -> list[ResourceQuota]:
-        """The resource quotas."""
+        """Return the ResourceQuotas among the objects."""
         return [each for each in self.typed.values() if isinstance(each, ResourceQuota)]
 
     def claims(self) -> list[PersistentVolumeClaim]:
-        """The volume claims."""
+        """Return the PersistentVolumeClaims among the objects."""
         return [each for each in self.typed.values() if isinstance(each, PersistentVolumeClaim)]
 
     def volumes(self) -> list[PersistentVolume]:
-        """The volumes."""
+        """Return the PersistentVolumes among the objects."""
         return [each for each in self.typed.values() if isinstance(each, PersistentVolume)]
 
     def storage_classes(self) -> list[StorageClass]:
-        """The storage classes."""
+        """Return the StorageClasses among the objects."""
         return [each for each in self.typed.values() if isinstance(each, StorageClass)]
 
     def runtime_classes(self) -> list[RuntimeClass]:
-        """The runtime classes."""
+        """Return the RuntimeClasses among the objects."""
         return [each for each in self.typed.values() if isinstance(each, RuntimeClass)]
 
     def device_classes(self) -> list[DeviceClass]:
-        """The device classes."""
+        """Return the DeviceClasses among the objects."""
         return [each for each in self.typed.values() if isinstance(each, DeviceClass)]
 
     def namespaces(self) -> dict[str, Mapping[str, str]]:
-        """Labels by namespace."""
+        """Return the labels of each Namespace among the objects, by the namespace's name."""
         found = (each for each in self.typed.values() if isinstance(each, Namespace))
         return {each.metadata.name: each.metadata.labels for each in found}
 
     def sharing(self) -> dict[str, str | None]:
-        """Return the namespaces with which each namespace shares its groups (annotation text; None: not set).
-        A namespace that no document describes shares with all.
+        """Return, by namespace, the annotation that lists the namespaces with which it shares its groups (None: not
+        set).
+
+        The key "*" is for namespaces that no document describes: they share with all.
         """
         found = (each.metadata for each in self.typed.values() if isinstance(each, Namespace))
         return {EVERYBODY: EVERYBODY, **{each.name: each.annotations.get(SHARES_GROUPS_WITH) for each in found}}
@@ -159,10 +162,10 @@ def read_objects(
 ) -> Objects:
     """Read the documents into objects by their kind. Raises `OutOfTimeError` if the deadline passes before the end.
 
-    :param described: rows of kinds that the cluster's own WorkloadKinds describe.
+    :param described: rows of the user-defined kinds that the cluster's own WorkloadKinds describe.
     """
     objects, unknown = Objects(), list[Document]()
-    for document in deadline.through(documents):
+    for document in deadline.iterate(documents):
         problems = list(_problems(document.manifest)) or list(wrong_kind(document.manifest))
         if problems:
             objects.mistakes += [_mistake(document, *problem) for problem in problems]
@@ -170,8 +173,9 @@ def read_objects(
             _read(document, kind, objects)
         else:
             unknown.append(document)
-    objects.described = {**described, **rows_of(each for at, each in objects.manifests.items() if at[:2] == _TEACHING)}
-    for document in deadline.through(unknown):
+    own = (each for at, each in objects.manifests.items() if at[:2] == _WORKLOAD_KIND)
+    objects.described = {**described, **rows_of(own)}
+    for document in deadline.iterate(unknown):
         _read_described(document, objects)
     return objects
 
@@ -181,7 +185,7 @@ def _kind(document: Document) -> _GroupKind:
 
 
 def _read_described(document: Document, objects: Objects) -> None:
-    """Read an object of a kind that a WorkloadKind describes. An object of any other kind is counted as ignored."""
+    """Read an object of a user-defined kind. An object of an unknown kind is counted as ignored."""
     kind = _kind(document)
     if kind in objects.described:
         with_its_row = Document(document.origin, with_row(document.manifest, objects.described))
@@ -229,7 +233,7 @@ def _read(document: Document, group_kind: _GroupKind, objects: Objects) -> None:
 
 
 def _allowing_nothing(budget: PodDisruptionBudget, wrong: Iterable[str]) -> PodDisruptionBudget:
-    """Return the budget that replaces a budget with faults: it allows no eviction of the pods that it selects.
+    """Return a budget in place of a faulty one that allows no eviction of the pods that it selects.
 
     If the selector itself is faulty, the new budget covers all pods of its namespace. `wrong`: paths of faulty fields.
     """
@@ -240,7 +244,7 @@ def _allowing_nothing(budget: PodDisruptionBudget, wrong: Iterable[str]) -> PodD
 
 
 def _nearly_read(document: Document, group_kind: _GroupKind) -> Iterator[Mistake]:
-    """Yield a mistake about an ignored object if the same kind is read in another group or another spelling."""
+    """Yield a mistake about an ignored object if the same kind is read in another API group or in another spelling."""
     group, kind = group_kind
     if group_kind in _OTHERS:
         return
@@ -255,7 +259,7 @@ def _nearly_read(document: Document, group_kind: _GroupKind) -> Iterator[Mistake
 
 
 def _api_version(group: str, kind: str) -> str:
-    """Return the apiVersion of a kind that is read; the group alone if any version is read."""
+    """Return the apiVersion in which a kind is read; only its group if any version is read."""
     versions = (each.versions for each in all_kinds() if (each.group, each.kind) == (group, kind))
     version = next(versions, ("v1",) if (group, kind) in TYPED else ("",))[0]
     return "/".join(filter(None, (group, version)))
@@ -264,14 +268,15 @@ def _api_version(group: str, kind: str) -> str:
 @cache
 def _dialect_kinds() -> Mapping[_GroupKind, bool]:
     """Return the kinds that dialects read, and all workload kinds, each with whether it is namespaced.
-    A workload kind that is not supported yet is included, so that it is rejected and not ignored.
+
+    A workload kind that is not supported yet is included, so that its objects are rejected and not ignored.
     """
     workloads = dict.fromkeys(WORKLOADS, True)
     return workloads | {(kind.group, kind.kind): kind.namespaced for kind in all_kinds()}
 
 
 def _problems(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the faults of apiVersion, kind and metadata, as (field, problem). Other checks need these fields."""
+    """Yield the faults of apiVersion, kind and metadata, as (field, problem). All other checks need these fields."""
     for name in ("apiVersion", "kind"):
         value = manifest.get(name)
         if not isinstance(value, str) or not value:
@@ -304,7 +309,7 @@ def _defaulted(manifest: Mapping[str, Any], group_kind: _GroupKind, objects: Obj
 
 
 def _generated(metadata: Mapping[str, Any], objects: Objects) -> str:
-    """Return a name as the API server would generate it, but deterministic: the generateName and a number."""
+    """Return the name that a pod gets from its generateName: with a number, so that it is the same in every run."""
     prefix, namespace = metadata["generateName"], metadata["namespace"]
     number = objects.generated.get((namespace, prefix), 0)
     while ("", "Pod", namespace, f"{prefix}{number}") in objects.origins:
@@ -333,13 +338,16 @@ def _wrong_in_template(manifest: Manifest) -> Iterator[tuple[str, str]]:
 
 
 def _examples(manifest: Manifest) -> Iterator[tuple[str, Pod]]:
-    """Yield the field path of each template of a workload, with a pod of it. Raises `MalformedError`."""
+    """Yield the field path of each pod template of a workload, with a pod as the template creates it.
+
+    Raises `MalformedError` for a malformed template.
+    """
     if row_of(manifest) is not None:
         yield from zip((each.path for each in templates(manifest)), example_pods(manifest), strict=True)
 
 
 def _quantities(value: Struct) -> Iterator[tuple[str, str, str | float]]:
-    """Every quantity of a node, a pod or a runtime class, as (field path, resource, text)."""
+    """Yield every quantity of a node, a pod or a runtime class, as (field path, resource, text)."""
     if isinstance(value, Pod):
         yield from quantities(value)
     if isinstance(value, Node):

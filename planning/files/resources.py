@@ -1,4 +1,4 @@
-"""Misspelt extended resources: no node has them, and a node has a resource of nearly the same name."""
+"""Finds misspelt extended resources: no node has the resource, but a node has one of nearly the same name."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator
@@ -16,7 +16,8 @@ _DIGITS = re.compile(r"[0-9]+")
 
 
 def misspelt_resources(gangs: Iterable[Gang], snapshot: Snapshot) -> Iterator[Fault]:
-    """One fault for each such resource of a member that waits; none in a cluster without nodes.
+    """Yield a fault for each misspelt extended resource that an unbound member requests; none in a cluster without
+    nodes.
 
     Names that differ in their numbers are different resources, such as two MIG profiles.
     """
@@ -30,7 +31,7 @@ def misspelt_resources(gangs: Iterable[Gang], snapshot: Snapshot) -> Iterator[Fa
 
 
 def _nearest(resource: str, known: Collection[str]) -> str:
-    """The most similar known resource; "" where none is similar enough."""
+    """Return the known resource whose name is most similar; "" if none is similar enough or the numbers differ."""
     digits = _DIGITS.findall(resource)
     alike = [(SequenceMatcher(None, resource, each).ratio(), each) for each in known if _DIGITS.findall(each) == digits]
     ratio, name = max(alike, default=(0.0, ""))
@@ -38,5 +39,5 @@ def _nearest(resource: str, known: Collection[str]) -> str:
 
 
 def _field(pod: Pod, resource: str) -> str:
-    """The field that asks for the resource, or that limits it."""
+    """Return the path of the pod's field that requests or limits the resource."""
     return next(f"{path}.{name}" for path, name, _ in quantities(pod) if name == resource)

@@ -1,4 +1,4 @@
-"""Built-in kinds against the OpenAPI schemas that Kubernetes publishes: unknown fields, missing ones, wrong types.
+"""Checks objects of built-in kinds against the OpenAPI schemas of Kubernetes: unknown, missing and mistyped fields.
 
 `kubernetes_schemas.json` names its version and source; `python -m controlplane.schemas` writes it. The validator is
 jsonschema-rs (docs/decisions/0038), which reports every mistake of an object with its path.
@@ -40,20 +40,24 @@ def is_published(api_version: str, kind: str) -> bool:
 
 @cache
 def versions_of(group: str, kind: str) -> list[str]:
-    """The apiVersions in which Kubernetes publishes a kind; none for other projects' kinds."""
+    """Return the apiVersions in which Kubernetes publishes a schema for a kind; empty for other projects' kinds."""
     found = (each.split(" ") for each in _document()["kinds"])
     return [version for version, name in found if name == kind and version.rpartition("/")[0] == group]
 
 
 def wrong_by_schema(manifest: Manifest) -> Iterator[Wrong]:
-    """Mistakes of an object of a published kind, as (field, problem); none for an object of any other kind."""
+    """Yield the mistakes of an object by the schema of its kind, as (field, problem); none if the kind has no schema
+    here.
+    """
     name = _document()["kinds"].get(f"{manifest['apiVersion']} {manifest['kind']}")
     if name is not None:
         yield from _wrong(manifest, name, "")
 
 
 def unknown_in_pod_spec(spec: Manifest, path: str) -> Iterator[Wrong]:
-    """Unknown fields of a pod template's spec in a kind that another project defines."""
+    """Yield the unknown fields in the pod template's spec of a kind that another project defines. `path`: the spec's
+    path.
+    """
     for error in _validator("io.k8s.api.core.v1.PodSpec").iter_errors(spec):
         if error.kind.name == _UNKNOWN:
             yield from _unknown(error, "io.k8s.api.core.v1.PodSpec", f"{path}.")
@@ -101,14 +105,14 @@ def _unknown(error: "ValidationError", name: str, prefix: str) -> Iterator[Wrong
 
 
 def remedy_for(word: str, known: Sequence[str]) -> str:
-    """The remedy for an unknown word: the known words that it resembles, or to remove it."""
+    """Return the remedy for an unknown word: the known words that resemble it, or to remove it."""
     folded = {each.casefold(): each for each in known}
     alike = get_close_matches(word.casefold(), list(folded), _OFFERED, _LIKE)
     return f"did you mean {' or '.join(folded[each] for each in alike)}?" if alike else "remove it"
 
 
 def _properties(name: str, way: _Way) -> list[str]:
-    """The fields of the part of a kind at a path."""
+    """Return the names of the fields that the schema allows at the path `way` of a kind."""
     definitions = _document()["definitions"]
     part: Any = definitions[name]
     for step in way:
@@ -124,7 +128,7 @@ def _property(part: Manifest, step: str) -> Any:
 
 
 def _field(way: _Way) -> str:
-    """A path as users write it: `spec.containers[0].name`."""
+    """Return a path as users write it: `spec.containers[0].name`."""
     text = ""
     for step in way:
         text = f"{text}[{step}]" if isinstance(step, int) else _below(text, step)
@@ -138,7 +142,7 @@ def _below(path: str, name: str) -> str:
 
 
 def _type_problem(error: "ValidationError") -> str:
-    """The problem of a value of a wrong type, in the words of the readers of single fields (`gangs.manifests`)."""
+    """Return the message for a value of a wrong type, with the text that the readers of single fields use."""
     wanted = " | ".join(_TYPES[each] for each in error.kind.as_dict().get("types", ()))
     problem = f"expected `{wanted}`, got `{_TYPES.get(type(error.instance).__name__, type(error.instance).__name__)}`"
     return f"{problem}; {shape_remedy(problem)}"

@@ -1,7 +1,8 @@
-"""Rules of the API server for the kinds that files hold, beyond their schemas (`planning.files.schemas`).
+"""Rules of the API server for the kinds that files contain, beyond their schemas (`planning.files.schemas`).
 
-Each rule was tried on a real API server (tests/faults/test_refused_by_the_api_server.py). Other modules report two
-kinds of faults. The reader of a field reports a wrong type, and a dialect reports faults of a gang's request.
+Each rule was tried on a real API server (tests/faults/test_refused_by_the_api_server.py). Two kinds of faults are
+reported elsewhere. The code that reads a field reports a value of a wrong type. The dialect reports a faulty request
+for a gang.
 """
 
 import re
@@ -28,7 +29,10 @@ Manifest = Mapping[str, Any]
 
 
 def wrong_in(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield the faults of an object that has metadata; only those of its metadata if its kind has no rules here."""
+    """Yield the faults of an object for which the API server would reject it.
+
+    The faults of its metadata are always among them, other faults only if its kind has rules in this module.
+    """
     yield from wrong_metadata(manifest["metadata"], "metadata")
     rule = _RULES.get((group_of(manifest["apiVersion"]), manifest["kind"]))
     if rule is not None:
@@ -36,7 +40,10 @@ def wrong_in(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def _pod(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield the faults of a pod. A pod with a node has none: an API server accepted it, whatever the file omits."""
+    """Yield the faults of a pod's spec.
+
+    A pod with a node has none, because an API server has accepted it, whatever the file omits.
+    """
     spec = _part(manifest, "spec")
     if spec.get("nodeName"):
         return
@@ -70,7 +77,7 @@ def _job(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def _indexes(spec: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[Wrong]:
-    """Yield the faults of a Job's numbers and name under its completion mode."""
+    """Yield the faults of a Job's completions, parallelism, failure limits and name under its completion mode."""
     mode, name, completions = spec.get("completionMode", _MODES[0]), metadata.get("name"), spec.get("completions")
     if mode not in _MODES:
         yield "spec.completionMode", f'"{mode}" is not known; write {" or ".join(_MODES)}'
@@ -100,7 +107,7 @@ def _indexes(spec: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[W
 
 
 def _selecting(manifest: Manifest) -> Iterator[Wrong]:
-    """A workload whose selector must match its own template, and whose pods are always restarted."""
+    """Yield the faults of a workload whose selector must match its own pod template, and whose pods always restart."""
     spec = _part(manifest, "spec")
     yield from _template(spec, ("Always",))
     yield from at_least(0, spec.get("replicas"), "spec.replicas")
@@ -175,4 +182,4 @@ _RULES: Mapping[tuple[str, str], Callable[[Manifest], Iterator[Wrong]]] = {
     ("policy", "PodDisruptionBudget"): _budget,
     ("", "ResourceQuota"): _quota,
 }
-"""By API group and kind."""
+"""The function that yields the faults of an object, by API group and kind."""

@@ -45,7 +45,7 @@ def is_dns_label(text: str) -> bool:
 
 
 def wrong_names(metadata: Mapping[str, Any]) -> Iterator[Wrong]:
-    """Yield the faults of the metadata's name, generateName and namespace. Expects texts."""
+    """Yield the faults of the metadata's name, generateName and namespace. These fields must be texts."""
     for field, ending in (("name", ""), ("generateName", "0")):
         name = metadata.get(field)
         if name and not is_name(f"{name}{ending}"):
@@ -56,7 +56,7 @@ def wrong_names(metadata: Mapping[str, Any]) -> Iterator[Wrong]:
 
 
 def wrong_times(manifest: Mapping[str, Any]) -> Iterator[Wrong]:
-    """Fields of any object that hold a text which is not a time. Other types are reported by their reader."""
+    """Yield the time fields of any object that hold a text which is not a time. Values of other types are skipped."""
     metadata, status = _mapping(manifest.get("metadata")), _mapping(manifest.get("status"))
     fields = [(f"metadata.{name}", metadata.get(name)) for name in ("creationTimestamp", "deletionTimestamp")]
     fields.append(("status.startTime", status.get("startTime")))
@@ -70,7 +70,7 @@ def wrong_times(manifest: Mapping[str, Any]) -> Iterator[Wrong]:
 
 
 def time_problem(text: str) -> str:
-    """The problem of a text that is not a time, with the remedy."""
+    """Return the message for a text that is not a time, with the remedy."""
     return f'"{shown(text)}" is not a time; write a time in RFC 3339, such as 2026-01-31T12:00:00Z'
 
 
@@ -79,8 +79,9 @@ def _mapping(part: Any) -> Mapping[str, Any]:
 
 
 def wrong_metadata(metadata: Mapping[str, Any], path: str) -> Iterator[Wrong]:
-    """Yield the labels and annotations of an object or a pod template that the API server would not store.
-    Fields of a wrong type are reported by their readers.
+    """Yield the labels and annotations of an object or a pod template that the API server would reject.
+
+    Values of a wrong type are skipped, because the readers of the fields report them.
     """
     yield from wrong_labels(metadata.get("labels"), f"{path}.labels")
     annotations = metadata.get("annotations")
@@ -94,7 +95,7 @@ def wrong_metadata(metadata: Mapping[str, Any], path: str) -> Iterator[Wrong]:
 
 
 def wrong_labels(labels: Any, path: str) -> Iterator[Wrong]:
-    """Keys and values that no label can have."""
+    """Yield the keys and values of `labels` that the API server would reject."""
     for key, value in labels.items() if isinstance(labels, Mapping) else ():
         if problem := _wrong_key(str(key)):
             yield path, problem

@@ -1,7 +1,8 @@
 """Rules of the API server for the spec of a pod, beyond its schema (`planning.files.schemas`).
 
-Each rule was tried on a real API server (tests/faults/test_refused_by_the_api_server.py); they are those of
-`k8s.io/kubernetes/pkg/apis/core/validation`. A field of the wrong type is reported by the reader of the field.
+Each rule was tried on a real API server (tests/faults/test_refused_by_the_api_server.py). The rules come from
+`k8s.io/kubernetes/pkg/apis/core/validation`. A value of the wrong type is skipped here, because the code that reads the
+field reports it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +26,9 @@ _KNOWN: Mapping[str, tuple[str, ...]] = {
 
 
 def wrong_pod_spec(spec: Mapping[str, Any], path: str, policies: Sequence[str] = _POLICIES) -> Iterator[Wrong]:
-    """Yield the faults of the pod spec at `path`. `policies`: the restart policies that are allowed there."""
+    """Yield the faults of the pod spec at the field path `path`. `policies`: the restart policies that are allowed
+    there.
+    """
     yield from _containers(spec, path)
     policy = spec.get("restartPolicy", "Always")
     if isinstance(policy, str) and policy not in policies:
@@ -45,7 +48,7 @@ def wrong_pod_spec(spec: Mapping[str, Any], path: str, policies: Sequence[str] =
 
 
 def at_least(least: int, value: Any, path: str) -> Iterator[Wrong]:
-    """A number that is too small."""
+    """Yield the fault of a number that is less than `least`. Other values and absent ones have no fault."""
     if isinstance(value, int) and not isinstance(value, bool) and value < least:
         yield path, f"{value} is less than {least}; write a number from {least} up"
 
@@ -88,7 +91,7 @@ def _resources(requests: Mapping[str, Any], limits: Mapping[str, Any], at: str) 
             if "/" not in name and name not in _STANDARD and not name.startswith("hugepages-"):
                 known = f"write {', '.join(_STANDARD)}, or a resource with its domain: nvidia.com/gpu"
                 yield f"{at}.{field}.{name}", f"is no resource of a container; {known}"
-            elif "/" in name and _amount("cpu", value) % 1000:  # read in thousandths, as that of a cpu
+            elif "/" in name and _amount("cpu", value) % 1000:  # as a cpu, the quantity is in thousandths
                 yield f"{at}.{field}.{name}", f"{value} is no whole number; write one"
     for name, value in requests.items():
         limit = limits.get(name)
@@ -118,7 +121,7 @@ def _amount(name: str, value: Any) -> int:
 
 
 def wrong_tolerations(written: Any, path: str) -> Iterator[Wrong]:
-    """Tolerations that contradict themselves."""
+    """Yield the faults of tolerations that contradict themselves, such as a value beside the operator Exists."""
     for at, each in _each(written, path):
         operator, key, value = each.get("operator") or "Equal", each.get("key"), each.get("value")
         yield from _one_of(operator, ("Equal", "Exists", "Gt", "Lt"), f"{at}.operator")
@@ -130,7 +133,7 @@ def wrong_tolerations(written: Any, path: str) -> Iterator[Wrong]:
 
 
 def wrong_taints(written: Any, path: str) -> Iterator[Wrong]:
-    """Taints of a node that cannot be stored."""
+    """Yield the faults of a node's taints that the API server would reject."""
     seen = set()
     for at, each in _each(written, path):
         yield from _one_of(each.get("effect"), _EFFECTS, f"{at}.effect")
@@ -189,7 +192,7 @@ def _mapping(part: Any) -> Mapping[str, Any]:
 
 
 def _each(part: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The entries of a list, each with its path."""
+    """Yield the entries of a list that are objects, each with its field path."""
     for place, each in enumerate(part if isinstance(part, list) else ()):
         if isinstance(each, Mapping):
             yield f"{path}[{place}]", each

@@ -1,9 +1,9 @@
-"""Amounts of resources in the units of one problem: exact, and small enough to be added up in 64 bits.
+"""Amounts of resources in units of one problem: exact, and small enough for sums in 64 bits.
 
-The greatest common divisor of all amounts of a resource is its unit, so that nothing is rounded and numbers stay small.
-If the amounts are still too large (from 2^61 on, all rows together), a node offers no more than the gang could ever
-use. If that is not enough, the unit grows: requests are rounded up and capacities are rounded down. A plan then still
-holds on the nodes. But a plan that fits to the last byte may be missed, and nothing is proven.
+The unit of a resource is the greatest common divisor of all its amounts, so that nothing is rounded and numbers stay
+small. If the amounts of all rows together still reach 2^61, a node offers no more than the gang could ever use. If that
+is not enough, the unit grows: requests are rounded up and capacities are rounded down. A plan then still fits on the
+nodes. But the solver may miss a plan that fits to the last byte, so nothing is proven.
 """
 
 import math
@@ -25,9 +25,10 @@ _LARGEST_ROUNDED = 1 << 57
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """The units of a problem's resources. `sizes`: the size of one unit of each resource, in base units. `most`: by
-    resource, the largest amount that makes a difference to the gang, in units; empty if no amount is capped. `exact`:
-    whether no amount is rounded.
+    """The units of a problem's resources.
+
+    `sizes`: the size of one unit of each resource, in base units. `most`: the largest amount of each resource that
+    makes a difference to the gang, in units; empty if no amount is capped. `exact`: whether no amount is rounded.
     """
 
     sizes: Amounts
@@ -36,8 +37,10 @@ class Units:
 
     @classmethod
     def of(cls, asked: Sequence[Amounts], offered: Sequence[Iterable[int]], rows: int) -> Self:
-        """Return the units for these amounts. `asked`: the requests of each member. `offered`: by resource, the amounts
-        of nodes and victims; equal amounts may be given once. `rows`: the number of nodes and victims.
+        """Return the units in which the amounts of a problem are stated.
+
+        `asked`: the requests of each member. `offered`: by resource, the amounts of nodes and victims; equal amounts
+        may be given once. `rows`: the number of nodes and victims.
         """
         wanted = [*zip(*asked, strict=True)]
         columns = [{*own, *each} for own, each in zip(wanted, offered, strict=True)]
@@ -76,8 +79,9 @@ class Units:
 
 
 def _cap(wanted: Sequence[int], least: int, size: int) -> int:
-    """Return the sum of all members' requests in units of `size`, plus the deficit of the most overcommitted node.
+    """Return an amount of one resource, in units of `size`, beyond which more makes no difference to the gang.
 
-    `least`: the smallest offered amount; a negative one is a deficit.
+    It is the sum of the members' requests (`wanted`) plus the deficit of the most overcommitted node. `least`: the
+    smallest offered amount; a negative amount is a deficit.
     """
     return sum(-(-amount // size) for amount in wanted) + max(0, -(least // size))

@@ -1,5 +1,4 @@
-"""Disruption budgets after all planned evictions have been charged. Each pod is charged once, even if several plans
-evict it.
+"""PodDisruptionBudgets after all planned evictions have been charged; each pod is charged once.
 
 The disruption controller's count (`status.disruptionsAllowed`) covers past evictions. When the API server accepts an
 eviction, it decrements the count and records the pod in `status.disruptedPods` (policy/v1). No status holds planned
@@ -21,8 +20,9 @@ from solver.problem import DisruptionBudget
 
 
 def budgets_of(candidates: EvictablePods, snapshot: Snapshot) -> tuple[DisruptionBudget, ...]:
-    """Return the budgets over these candidates as the solver's constraints, with the remaining allowance.
-    A candidate that has been charged already is not charged again.
+    """Return the budgets that cover these candidates, as constraints for the solver with the remaining allowance.
+
+    A candidate whose eviction has been charged to a budget already is not charged again.
     """
     numbers, spent_in = {name: number for number, name in enumerate(candidates.namespaces)}, _spent_in(snapshot)
     budgets = []
@@ -40,7 +40,8 @@ def budgets_of(candidates: EvictablePods, snapshot: Snapshot) -> tuple[Disruptio
 
 
 def overdrawn(gone: AbstractSet[str], snapshot: Snapshot) -> str:
-    """Return a message about a budget that does not allow the eviction of all pods in `gone` (`namespace/name`).
+    """Return a message about the first budget that does not allow the eviction of all pods in `gone`
+    (`namespace/name`).
 
     The victims of other plans are charged first. The message is "" if every budget allows the evictions.
     """
@@ -73,15 +74,18 @@ def by_namespace(budgets: Iterable[PodDisruptionBudget]) -> dict[str, list[PodDi
 
 
 def covers(budget: PodDisruptionBudget, tenant: Tenant) -> bool:
-    """Whether the budget selects the pod. An empty selector covers the whole namespace, an absent one nothing
-    (policy/v1).
+    """Whether the budget selects the pod.
+
+    An empty selector selects every pod of the namespace, an absent selector none (policy/v1).
     """
     same = budget.metadata.namespace == tenant.pod.metadata.namespace
     return same and selects(budget.spec.selector, tenant.pod.metadata.labels)
 
 
 def covering(budget: PodDisruptionBudget) -> Callable[[Tenant], bool]:
-    """Return a fast version of `covers` for many pods, all of which are in the budget's own namespace."""
+    """Return a predicate like `covers` that is fast for many pods. All its pods must be in the budget's own
+    namespace.
+    """
     selector = budget.spec.selector
     if selector is None or selector.match_expressions or len(selector.match_labels) > 1:
         return lambda tenant: selects(selector, tenant.pod.metadata.labels)
@@ -96,12 +100,12 @@ def _charged(budget: PodDisruptionBudget, tenant: Tenant, snapshot: Snapshot) ->
 
 
 def _noted(budget: PodDisruptionBudget, tenant: Tenant) -> bool:
-    """Whether the API server has charged the pod to the budget already (`status.disruptedPods`)."""
+    """Whether the API server has already charged the pod's eviction to the budget (`status.disruptedPods`)."""
     return tenant.pod.metadata.name in budget.status.disrupted_pods
 
 
 def _spent_in(snapshot: Snapshot) -> dict[str, list[Tenant]]:
-    """Return by namespace the pods that plans evict and that are not terminating yet, each once."""
+    """Return, by namespace, the pods that plans evict and that are not terminating yet, each once."""
     spent = {tenant.pod.key: tenant for tenant in snapshot.evicted}
     for state in snapshot.holding_any(snapshot.leaving):
         spent |= {each.pod.key: each for each in state.tenants if each.pod.key in snapshot.leaving}
@@ -113,12 +117,12 @@ def _spent_in(snapshot: Snapshot) -> dict[str, list[Tenant]]:
 
 
 def _allowed(budget: PodDisruptionBudget, snapshot: Snapshot) -> int:
-    """Return how many more pods the budget allows to evict: the disruption controller's count if there is one, else a
-    count by the same rules.
+    """Return how many more pods may be evicted under the budget.
 
-    A percentage applies to the running pods that the budget covers and is rounded up, as in the controller for both
-    fields. A pod that is terminating, or recorded as disrupted, is not healthy.
-    A budget with neither field allows nothing: the controller expects no pod then (disruption.go, getExpectedPodCount).
+    This is the disruption controller's count if the status has one. Otherwise the pods are counted by the same rules. A
+    percentage applies to the running pods that the budget covers and is rounded up, as in the controller for both
+    fields. A pod that is terminating, or recorded as disrupted, is not healthy. A budget with neither field allows
+    nothing: the controller expects no pod then (disruption.go, getExpectedPodCount).
     """
     counted = budget.status.disruptions_allowed
     if counted is not None:
@@ -139,7 +143,7 @@ def _allowed(budget: PodDisruptionBudget, snapshot: Snapshot) -> int:
 
 
 def _share(value: int | str, total: int) -> int:
-    """An IntOrString: a number, or a percentage of `total` rounded up."""
+    """Return the value of an IntOrString: the number itself, or a percentage of `total` rounded up."""
     if isinstance(value, str) and value.endswith("%"):
         return math.ceil(int(value.removesuffix("%")) * total / 100)
     return int(value)

@@ -60,6 +60,6 @@ def _restored(node: Node) -> Node:
 
 
 def _stays(pod: Pod) -> bool:
-    """Whether the pod is recreated on the same node: a mirror pod, or a pod of a DaemonSet."""
+    """Whether an evicted pod is recreated on the same node: a mirror pod, or a pod of a DaemonSet."""
     owners = pod.metadata.owner_references
     return any(owner.kind == "Node" or (owner.kind == "DaemonSet" and owner.controller) for owner in owners)

@@ -45,7 +45,7 @@ _FIRST = ("cpu", "memory")
 
 
 class UnknownLevelError(Exception):
-    """A level that the topology does not have. `name` is what the user wrote."""
+    """The gang names a level that its topology does not have. `name`: the level as the user wrote it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -54,10 +54,10 @@ class UnknownLevelError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """The problem and what its positions mean.
+    """The solver's problem, and the meaning of the positions in it.
 
-    `members[s][m]` is the gang's member behind member m of set s, `nodes[i]` the node behind node i, `victims[i]`
-    the pod behind victim i. `units`: the size of one unit of each resource. `exact`: whether no amount is rounded
+    `members[s][m]` is the gang's member at position m of set s, `nodes[i]` the name of node i, and `victims[i]` the pod
+    of victim i. `units`: the size of one unit of each resource. `exact`: whether no amount is rounded
     (`planning.framing.amounts`). `guests`: positions of the problem's nodes that are outside the topology. `outside`:
     all nodes outside the topology, with the label that each lacks. `unmodelled`: members' constraints that planning
     does not read. `among_members`: constraints between members that are not in the problem; `spread_limits` returns
@@ -83,7 +83,10 @@ class Framing:
 
 
 class _Asked(NamedTuple):
-    """Requests of pods for one resource, in base units: `by_pod`, and the set of all `different` amounts."""
+    """The requests of several pods for one resource, in base units.
+
+    `by_pod`: one amount for each pod. `different`: the set of all amounts in it.
+    """
 
     by_pod: list[int]
     different: set[int]
@@ -92,10 +95,10 @@ class _Asked(NamedTuple):
 def frame(
     gang: Gang, snapshot: Snapshot, topology: Topology | None, *, running: RunningGangs, preemption: bool = True
 ) -> Framing:
-    """State the problem of placing `gang`. Expects a gang whose pods have their priorities (`with_priorities`).
+    """Return the problem of placing `gang`. Expects a gang whose pods have their priorities (`with_priorities`).
 
-    `running`: the gangs of the pods that run already. `preemption` False: no pod is evicted.
-    Raises `UnknownLevelError` where the gang names a level that the topology lacks.
+    `running`: the gangs of the pods that run already. `preemption` False: no pod is evicted. Raises `UnknownLevelError`
+    if the gang names a level that the topology lacks.
     """
     return _Framer((gang,), snapshot, topology or NODE_ONLY, running).frame(preemption=preemption)
 
@@ -108,16 +111,17 @@ def frame_together(
     running: RunningGangs,
     preemption: bool = True,
 ) -> Framing:
-    """State the problem of placing several gangs of one priority. It holds the rules between their members, too.
+    """Return the joint problem of placing several gangs of one priority, including the rules between their members.
 
-    Its sets are the sets of all gangs, in their order; `Problem.gangs` holds which gang has which. `preemption`: pods
-    are evicted if one of the gangs may evict. Expects and raises what `frame` does.
+    Its pod sets are the sets of all gangs, in their order; `Problem.gangs` says which sets belong to which gang.
+    `preemption`: pods are evicted if one of the gangs may evict. Expects the same of each gang as `frame`, and raises
+    `UnknownLevelError` as well.
     """
     return _Framer(gangs, snapshot, topology or NODE_ONLY, running).frame(preemption=preemption)
 
 
 def level_at(topology: Topology, name: str) -> int:
-    """The position of the level that a user calls `name`. Raises `UnknownLevelError`."""
+    """Return the position of the topology's level with this name. Raises `UnknownLevelError`."""
     found = topology.find(name)
     if found is None:
         raise UnknownLevelError(name)
@@ -125,23 +129,23 @@ def level_at(topology: Topology, name: str) -> int:
 
 
 class _Framer:
-    """State of one framing. `everybody`: the members of all gangs; `members`: the members of each pod set."""
+    """Builds one problem. `all_members`: the members of all gangs; `members`: the members of each pod set."""
 
     def __init__(self, gangs: Sequence[Gang], snapshot: Snapshot, topology: Topology, running: RunningGangs) -> None:
         self.gangs, self.snapshot, self.topology, self.running = tuple(gangs), snapshot, topology, running
-        self.everybody = [member for gang in gangs for member in gang.members]
-        self.own = frozenset(member.pod.key for member in self.everybody)
+        self.all_members = [member for gang in gangs for member in gang.members]
+        self.own = frozenset(member.pod.key for member in self.all_members)
         self.members = tuple(
             tuple(m for m in gang.members if m.pod_set == each.name) for gang in gangs for each in gang.pod_sets
         )
-        requests = [pod_requests(member.pod) for member in self.everybody]
+        requests = [pod_requests(member.pod) for member in self.all_members]
         self.resources = _resources(requests)
         self.nothing = (0,) * len(self.resources)
         self.priority = min(gang.priority for gang in gangs)
-        self.requests = dict(zip(map(id, self.everybody), map(self._parallel, requests), strict=True))
+        self.requests = dict(zip(map(id, self.all_members), map(self._parallel, requests), strict=True))
         self.stranded = tuple(each for gang in gangs for each in stranded(gang, snapshot))
         elsewhere = {id(each.member) for each in self.stranded}
-        self.node_of = {id(m): "" if id(m) in elsewhere else held_node(m.pod) for m in self.everybody}
+        self.node_of = {id(m): "" if id(m) in elsewhere else held_node(m.pod) for m in self.all_members}
         self.tree = domains(topology, snapshot.node_objects)
         self.inside = [snapshot.positions[name] for name in self.tree.path_of]
         for gang in gangs:
@@ -196,9 +200,9 @@ class _Framer:
         units: Units,
     ) -> solving.Problem:
         states = places.states
-        traits = [each.traits for each in table.manners]
+        traits = [each.traits for each in table.pod_rules]
         exclusions, separations = apart(traits, table.traits.terms, states)
-        # Victim positions are only looked up for `concerned` pods: without these the mapping is not needed.
+        # Victim positions are looked up only for pods in `concerned`, so without such pods no mapping is needed.
         positions = {key: position for position, key in enumerate(victims.victims.keys)} if table.concerned else {}
         alone = self.gangs[0] if len(self.gangs) == 1 else None
         return solving.Problem(
@@ -217,17 +221,17 @@ class _Framer:
             victim_gangs=victims.gangs,
             budgets=victims.budgets + kept_near(victims.tenants, self.snapshot, self.priority, self.own),
             spreads=spread_rules(table.spreads, table.pods, self._labels(states), positions),
-            conflicts=conflicts([each.obstacles for each in table.manners], positions),
-            affinities=affinities(traits, [each.near for each in table.manners], states, positions),
+            conflicts=conflicts([each.obstacles for each in table.pod_rules], positions),
+            affinities=affinities(traits, [each.near for each in table.pod_rules], states, positions),
             gangs=() if alone is not None else tuple(self._rules()),
         )
 
     def _pod_sets(self) -> Iterator[tuple[Gang, PodSet]]:
-        """The sets of all gangs, each with its gang."""
+        """Return the pod sets of all gangs, each with its gang."""
         return ((gang, each) for gang in self.gangs for each in gang.pod_sets)
 
     def _rules(self) -> Iterator[solving.GangRules]:
-        """Yield for each gang the positions of its sets, and its rules over all of them."""
+        """Yield for each gang the positions of its pod sets, and the rules that hold for all its sets together."""
         first = 0
         for gang in self.gangs:
             sets = tuple(range(first, first + len(gang.pod_sets)))
@@ -242,7 +246,7 @@ class _Framer:
         return NodeTable(layout, units.offered(places.free), units.offered(places.terminating))
 
     def _names(self, places: Places) -> tuple[str, ...]:
-        """The names of the nodes, by position."""
+        """Return the names of the problem's nodes, by position."""
         return (*self.tree.path_of, *[state.name for state in places.states[len(self.inside) :]])
 
     def _in_problem(self, places: Places) -> solving.IntColumn:
@@ -255,7 +259,10 @@ class _Framer:
         return found
 
     def _labels(self, states: Sequence[NodeState]) -> LabelsOf:
-        """Return the function from a label key to its value on each node: the topology's nodes, then the guests."""
+        """Return a function that yields, for a label key, the name of each node and its value of that label.
+
+        Nodes are in the order of the problem: first the topology's nodes, then the nodes outside it.
+        """
         guests = states[len(self.inside) :]
 
         def of(key: str) -> Iterator[tuple[str, str | None]]:
@@ -266,11 +273,11 @@ class _Framer:
         return of
 
     def _shape_table(self, inside: Sequence[NodeState], *, preempting: bool) -> ShapeTable:
-        traits = GangTraits((member.pod for member in self.everybody), self.snapshot.namespaces)
+        traits = GangTraits((member.pod for member in self.all_members), self.snapshot.namespaces)
         return ShapeTable(
             nodes=inside,
             snapshot=self.snapshot,
-            siblings=[member.pod for member in self.everybody],
+            siblings=[member.pod for member in self.all_members],
             own=self.own,
             label_keys=watched_labels(self.snapshot) | traits.label_keys,
             traits=traits,
@@ -283,7 +290,7 @@ class _Framer:
         return tuple([amounts.get(each, 0) for each in self.resources])
 
     def _asked(self, pods: EvictablePods) -> list[_Asked]:
-        """Return the pods' requests, by resource."""
+        """Return the requests of the evictable pods, for each resource."""
         asks = pods.asks.tolist()
         kinds, found = {*asks}, []
         for resource in self.resources:
@@ -300,13 +307,16 @@ class _Framer:
         )
 
     def _held_shapes(self, table: ShapeTable, positions: Mapping[str, int]) -> dict[int, int]:
-        """Return the shapes of the members that hold nodes already: their requests, and no other eligible node."""
-        held = [member for member in self.everybody if self.node_of[id(member)]]
+        """Return the shapes of the members that hold nodes already: their requests, and no other eligible node.
+
+        The result maps the `id` of each member to the position of its shape.
+        """
+        held = [member for member in self.all_members if self.node_of[id(member)]]
         nodes = frozenset(positions[self.node_of[id(member)]] for member in held)
         return {id(member): table.add_held(member.pod, self.requests[id(member)], nodes) for member in held}
 
     def _tied_shape(self, table: ShapeTable, tied: Stranded) -> int:
-        """Return the shape of a stranded member, which could only run on its own node, if that had free capacity."""
+        """Return the shape of a stranded member: no node is eligible but the node to which the member was released."""
         return table.add_tied(tied.member.pod, self.requests[id(tied.member)], tied.node, tied.why, room=tied.room)
 
     def _candidates(self, table: ShapeTable) -> EvictablePods:
@@ -320,7 +330,7 @@ class _Framer:
         )
 
     def _places(self, states: Sequence[NodeState]) -> Places:
-        """The free capacity of the nodes of the topology, as if none of the members were there."""
+        """Return the nodes of the topology, with their free capacity as if none of the gangs' members were there."""
         columns = self.snapshot.room(self.resources, priority=self.priority, ignoring=self.own)
         return Places(
             list(states),
@@ -330,8 +340,9 @@ class _Framer:
         )
 
     def _add_guests(self, places: Places, evictable: EvictablePods) -> None:
-        """Add the nodes outside the topology, and missing nodes, that hold a member or a victim. They have no free
-        capacity.
+        """Add the nodes outside the topology, and the missing nodes, that hold a member or a victim.
+
+        They get no free capacity, so that no further member is placed there.
         """
         outside = {*np.unique(evictable.node).tolist()}.difference(self.inside)
         names = {self.snapshot.nodes[node].name for node in outside} | {*self.node_of.values()}
@@ -340,8 +351,8 @@ class _Framer:
             places.add(self.snapshot.state(name) or gone(name), (f"outside ({name})",) * depth)
 
     def _take_held_room(self, places: Places, positions: Mapping[str, int]) -> None:
-        """Subtract the requests of the members that keep their nodes from the free capacity."""
-        for member in self.everybody:
+        """Subtract the requests of members that keep their nodes from the free capacity of these nodes."""
+        for member in self.all_members:
             if (node := self.node_of[id(member)]) in self.tree.path_of:
                 places.take(positions[node], self.requests[id(member)])
 
@@ -364,7 +375,7 @@ class _Framer:
         at = self.topology
         least = min(pod_set.min_count, len(members)) if gang.succeeded else pod_set.min_count
         if len(self.gangs) > 1 and sum(member.pod_set == pod_set.name for member in gang.members) == len(gang.members):
-            least = max(least, gang.still_needed)  # the gang's only set: follows from its minimum, and proves sooner
+            least = max(least, gang.still_needed)  # its only set: a stronger bound, for faster proofs
         return solving.PodSet(
             name=pod_set.name,
             members=tuple(
@@ -382,8 +393,9 @@ class _Framer:
         return tuple(rule for place in range(len(self.gangs)) for rule in self._together_of(place))
 
     def _together_of(self, place: int) -> Iterator[solving.Together]:
-        """Yield the rules about sets of one gang that must share a domain. In a problem of several gangs, this includes
-        a gang's required level, which covers all its sets.
+        """Yield the rules about pod sets of the gang at position `place` that must share a domain.
+
+        In a problem of several gangs, this includes the gang's required level, which covers all its sets.
         """
         gang, first = self.gangs[place], sum(len(each.pod_sets) for each in self.gangs[:place])
         order = {each.name: position for position, each in enumerate(gang.pod_sets, first)}
@@ -394,7 +406,10 @@ class _Framer:
 
 
 def _resources(requests: Iterable[Amounts]) -> tuple[str, ...]:
-    """Return the requested resources in the problem's order, which breaks ties between equally scarce ones."""
+    """Return the requested resources in the problem's order: cpu, memory, others by name, pods.
+
+    This order breaks ties between equally scarce resources.
+    """
     asked = {name for each in requests for name, value in each.items() if value}
     first = [name for name in _FIRST if name in asked]
     return (*first, *sorted(asked - {*_FIRST, PODS}), PODS)

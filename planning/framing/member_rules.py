@@ -1,4 +1,7 @@
-"""Rules of the problem between members, and between members and running pods: exclusion, affinity and spread."""
+"""Constraints of the problem between members, and between members and running pods.
+
+They state host ports, pod affinity and anti-affinity, and topology spread.
+"""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import combinations
@@ -14,7 +17,7 @@ from solver.problem import Affinity, Conflict, Exclusion, Separation
 from solver.problem import Spread as SpreadRule
 
 NODE_NAME = "metadata.name"
-"""The key of an exclusion on single nodes. It is no label key."""
+"""The topology key of rules that hold on each single node. It is no label key."""
 
 Groups = tuple[str | None, ...]
 LabelsOf = Callable[[str], Iterable[tuple[str, str | None]]]
@@ -24,10 +27,11 @@ LabelsOf = Callable[[str], Iterable[tuple[str, str | None]]]
 def apart(
     traits: Sequence[Traits], terms: Sequence[AffinityTerm], nodes: Sequence[NodeState]
 ) -> tuple[tuple[Exclusion, ...], tuple[Separation, ...]]:
-    """Return the rules that keep members apart. `traits` by shape; `terms`: the anti-affinity terms of the traits.
+    """Return the constraints by which anti-affinity and host ports keep members apart.
 
-    Shapes that exclude themselves and each other share one exclusion: each domain takes at most one of their members.
-    All other excluding pairs become separations.
+    `traits`: by shape. `terms`: the anti-affinity terms to which the traits refer. Shapes that exclude themselves and
+    each other share one exclusion: each domain takes at most one of their members. All other excluding pairs become
+    separations.
     """
     shapes: dict[Traits, list[int]] = {}
     for shape, each in enumerate(traits):
@@ -45,8 +49,9 @@ def apart(
 
 
 def _pairs(traits: Sequence[Traits], key: str, terms: Sequence[AffinityTerm]) -> Iterable[tuple[Traits, Traits]]:
-    """Yield the pairs of traits that cannot share a domain of `key`; a pair may consist of the same traits twice.
-    The anti-affinity of one side is enough.
+    """Yield the pairs of traits whose members cannot share a domain of the label `key`.
+
+    A pair may consist of the same traits twice. It is enough that one of the two has anti-affinity.
     """
     about = frozenset(place for place, term in enumerate(terms) if term.topology_key == key)
     for position, one in enumerate(traits):
@@ -61,7 +66,7 @@ def _pairs(traits: Sequence[Traits], key: str, terms: Sequence[AffinityTerm]) ->
 
 
 def _cliques(traits: Sequence[Traits], pairs: Collection[frozenset[Traits]]) -> list[list[Traits]]:
-    """Group traits that exclude themselves into cliques: all traits of a clique exclude each other."""
+    """Group traits that exclude themselves into cliques: the members of a clique all exclude each other."""
     found: list[list[Traits]] = []
     for each in traits:
         clique = next((c for c in found if all(frozenset((each, other)) in pairs for other in c)), None)
@@ -75,7 +80,10 @@ def _cliques(traits: Sequence[Traits], pairs: Collection[frozenset[Traits]]) -> 
 def _sides(
     traits: Sequence[Traits], pairs: Collection[frozenset[Traits]]
 ) -> Iterable[tuple[Sequence[Traits], Sequence[Traits]]]:
-    """Return the pairs of different traits, with all traits that have the same counterparts in one entry."""
+    """Return the pairs of different traits that exclude each other, merged into pairs of groups.
+
+    All traits of the first group exclude all traits of the second group.
+    """
     sides: dict[tuple[Traits, ...], list[Traits]] = {}
     for position, one in enumerate(traits):
         if others := tuple(other for other in traits[position + 1 :] if frozenset((one, other)) in pairs):
@@ -94,9 +102,9 @@ def _groups(key: str, nodes: Sequence[NodeState]) -> Groups:
 
 
 def conflicts(obstacles: Sequence[Sequence[Obstacle]], victims: Mapping[str, int]) -> tuple[Conflict, ...]:
-    """Return the conflicts: pods that must be evicted before a shape's members may use certain nodes.
+    """Return the conflicts: running pods that must be evicted before a shape's members may use certain nodes.
 
-    `obstacles` by shape; `victims`: victim positions by pod, for all pods of the obstacles.
+    `obstacles`: by shape. `victims`: the position of each pod of the obstacles among the victims.
     """
     found: dict[Obstacle, list[int]] = {}
     for shape, each in enumerate(obstacles):
@@ -111,7 +119,7 @@ def conflicts(obstacles: Sequence[Sequence[Obstacle]], victims: Mapping[str, int
 def affinities(
     traits: Sequence[Traits], near: Sequence[Near | None], nodes: Sequence[NodeState], victims: Mapping[str, int]
 ) -> tuple[Affinity, ...]:
-    """Return the pod affinity of members that depends on other members or on victims. `traits` and `near` by shape."""
+    """Return the members' pod affinity that other members or victims can satisfy. `traits` and `near`: by shape."""
     found: dict[tuple[int, Near], list[int]] = {}
     for shape, (trait, each) in enumerate(zip(traits, near, strict=True)):
         if each is not None:
@@ -132,9 +140,9 @@ def affinities(
 def spread_exclusions(
     spreads: Mapping[int, Sequence[Spread]], pods: Sequence[Pod], nodes: Sequence[NodeState]
 ) -> tuple[Exclusion, ...]:
-    """Return exclusions within which hard topology spread holds in any order of binding.
+    """Return exclusions under which hard topology spread holds, in whichever order the scheduler binds the members.
 
-    `spreads` by shape; `pods`: one pod of each shape.
+    `spreads`: by shape. `pods`: one pod of each shape.
     """
     found: dict[Exclusion, None] = {}
     for shape, constraints in spreads.items():
@@ -150,10 +158,10 @@ def spread_exclusions(
 def spread_rules(
     spreads: Mapping[int, Sequence[Spread]], pods: Sequence[Pod], labels: LabelsOf, victims: Mapping[str, int]
 ) -> tuple[SpreadRule, ...]:
-    """Return the hard topology spread that counts members of the gang, or pods that may be evicted.
+    """Return the hard topology spread constraints that count members of the gang, or pods that may be evicted.
 
-    `spreads` by shape; `pods`: one pod of each shape; `labels` of the problem's nodes; `victims`: positions by pod.
-    Every other constraint is constant: eligibility excludes the nodes that it closes.
+    `spreads`: by shape. `pods`: one pod of each shape. `labels`: of the problem's nodes. `victims`: positions by pod.
+    All other constraints are constant, so the eligible nodes of a shape respect them already.
     """
     asked: list[tuple[Spread, list[int]]] = []
     for shape, constraints in spreads.items():
@@ -177,6 +185,6 @@ def spread_rules(
 
 
 def _places(spread: Spread, labels: LabelsOf) -> Groups:
-    """Return the domain of each node; None for a node whose pods the constraint does not count."""
+    """Return the domain of each node under the constraint; None for a node whose pods the constraint does not count."""
     counted = spread.counted
     return tuple([domain if name in counted else None for name, domain in labels(spread.topology_key)])

@@ -1,7 +1,7 @@
 """Traits of members that matter to other members of the gang: host ports, affinity terms, and labels that terms select.
 
-Members of equal traits accept the same neighbours. A trait that affects no pair of members is left out, so that members
-that differ in nothing else keep the same shape.
+Members of equal traits accept the same members on their node or domain. A trait that affects no pair of members is left
+out, so that members that differ in nothing else keep the same shape.
 """
 
 from collections import Counter
@@ -19,10 +19,12 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """The traits of one member. `ports`: its host ports that another member requests, too. `apart`: its own
-    anti-affinity terms, `matching`: the terms that select it, both by position in `GangTraits.terms`. `wants`: the
-    number of its affinity if that selects members, else -1. `wanted`: the numbers of the affinities that select it.
-    `labels`: its labels that the gang's topology spread reads.
+    """The traits of one member, as far as they affect other members.
+
+    `ports`: its host ports that another member requests, too. `apart`: its own anti-affinity terms; `matching`: the
+    terms that select it; both by position in `GangTraits.terms`. `wants`: the number of its affinity if that selects
+    members, else -1. `wanted`: the numbers of the affinities that select it. `labels`: its labels that the gang's
+    topology spread reads.
     """
 
     ports: frozenset[HostPort] = frozenset()
@@ -37,7 +39,10 @@ NONE = Traits()
 
 
 class GangTraits:
-    """The traits of all members of a gang. `terms`: the anti-affinity terms that keep members of the gang apart."""
+    """The traits of all members of a gang.
+
+    `terms`: the anti-affinity terms of members that select another member.
+    """
 
     def __init__(self, pods: Iterable[Pod], namespaces: Namespaces) -> None:
         self.terms: tuple[AffinityTerm, ...] = ()
@@ -45,9 +50,9 @@ class GangTraits:
         self._spread_keys: frozenset[str] = frozenset()
         self._of: dict[int, Traits] = {}
         every = tuple(pods)
-        if not any(map(minds_others, every)):
+        if not any(map(has_pod_rules, every)):
             return
-        self._keys = frozenset(key for pod in every for key in looked_at(pod))
+        self._keys = frozenset(key for pod in every for key in label_keys_read(pod))
         self._spread_keys = frozenset(key for pod in every for key in _spread_keys(pod))
         marks = [self._mark(pod) for pod in every]
         like = dict(zip(marks, every, strict=True))
@@ -56,7 +61,7 @@ class GangTraits:
 
     @property
     def label_keys(self) -> frozenset[str]:
-        """Label keys of other members that the members' terms and constraints read."""
+        """The label keys that the members' affinity terms and spread constraints read on other members."""
         return self._keys
 
     def of(self, pod: Pod) -> Traits:
@@ -88,10 +93,10 @@ class GangTraits:
         meaning = {
             name: {mark for mark, pod in like.items() if term.matches(pod, namespaces)} for name, term in terms.items()
         }
-        noticed = [name for name in terms if _noticed(having[name], meaning[name], counts)]
+        noticed = [name for name in terms if _selects_another(having[name], meaning[name], counts)]
         self.terms = tuple(terms[name] for name in noticed)
         clashing = _clashing(like, counts)
-        wishes = [(having, wanted) for having, wanted in _wishes(like, namespaces) if wanted]
+        wishes = [(having, wanted) for having, wanted in _affinities(like, namespaces) if wanted]
         return {
             mark: Traits(
                 ports=frozenset(host_ports(pod) & clashing),
@@ -115,8 +120,11 @@ def _name_of(term: AffinityTerm) -> bytes:
     return _encode((term.topology_key, sorted(term.namespaces), term.namespace_selector, term.selector, term.narrowed))
 
 
-def _wishes(like: Mapping[bytes, Pod], namespaces: Namespaces) -> Iterable[tuple[set[bytes], set[bytes]]]:
-    """Yield for each distinct affinity the marks of the pods that have it, and of the pods that it selects."""
+def _affinities(like: Mapping[bytes, Pod], namespaces: Namespaces) -> Iterable[tuple[set[bytes], set[bytes]]]:
+    """Yield, for each distinct pod affinity, the pods that have it, and the pods that it selects.
+
+    Pods are given by their keys from `GangTraits._mark`.
+    """
     having: dict[tuple[bytes, ...], set[bytes]] = {}
     terms: dict[tuple[bytes, ...], tuple[AffinityTerm, ...]] = {}
     for mark, pod in like.items():
@@ -128,14 +136,17 @@ def _wishes(like: Mapping[bytes, Pod], namespaces: Namespaces) -> Iterable[tuple
         yield marks, {mark for mark, pod in like.items() if all(each.matches(pod, namespaces) for each in terms[name])}
 
 
-def _noticed(having: set[bytes], meaning: set[bytes], counts: Mapping[bytes, int]) -> bool:
-    """Whether a term of one member selects another member."""
+def _selects_another(having: set[bytes], meaning: set[bytes], counts: Mapping[bytes, int]) -> bool:
+    """Whether an affinity term of one member selects another member.
+
+    `having`: the pods with the term; `meaning`: the pods that it selects; `counts`: the members of each key.
+    """
     alone = having == meaning and sum(counts[mark] for mark in having) == 1
     return bool(meaning) and not alone
 
 
 def _clashing(like: Mapping[bytes, Pod], counts: Mapping[bytes, int]) -> frozenset[HostPort]:
-    """The host ports that two members cannot both have on one node."""
+    """Return the host ports that two members cannot both use on one node."""
     wanted: dict[tuple[str, int], Counter[HostPort]] = {}
     for mark, pod in like.items():
         for port in host_ports(pod):
@@ -148,7 +159,7 @@ def _clashing(like: Mapping[bytes, Pod], counts: Mapping[bytes, int]) -> frozens
     )
 
 
-def minds_others(pod: Pod) -> bool:
+def has_pod_rules(pod: Pod) -> bool:
     """Whether the pod has pod affinity, anti-affinity, topology spread or host ports."""
     affinity, spec = pod.spec.affinity, pod.spec
     return bool(
@@ -158,8 +169,8 @@ def minds_others(pod: Pod) -> bool:
     )
 
 
-def looked_at(pod: Pod) -> Iterable[str]:
-    """Yield the label keys that the pod's required affinity terms and spread constraints read on pods."""
+def label_keys_read(pod: Pod) -> Iterable[str]:
+    """Yield the pod-label keys that the pod's required affinity terms and spread constraints read."""
     affinity = pod.spec.affinity
     if affinity is not None:
         for each in (affinity.pod_affinity, affinity.pod_anti_affinity):
@@ -169,7 +180,7 @@ def looked_at(pod: Pod) -> Iterable[str]:
 
 
 def keys_of_terms(terms: Sequence[PodAffinityTerm]) -> Iterable[str]:
-    """Yield the label keys that the affinity terms read on pods."""
+    """Yield the pod-label keys that the affinity terms read."""
     for term in terms:
         yield from _keys_of_selector(term.label_selector)
         yield from term.match_label_keys

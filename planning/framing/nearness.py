@@ -1,4 +1,6 @@
-"""Node weights for proximity to certain pods. A node weighs more with more of the pods in its narrow domains."""
+"""Node weights for a preference to run near certain pods: a node weighs more if its narrow domains hold more of
+them.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,9 +14,9 @@ _BASE = 1000
 
 
 def nearness(tree: DomainTree, nodes: Sequence[str], beside: Sequence[str]) -> list[int]:
-    """Return the weight of each of `nodes` for members that prefer to be near pods on the nodes `beside`.
+    """Return the weight of each of `nodes` for members that prefer to run near the pods on the nodes `beside`.
 
-    Both are names of nodes. Nodes of `beside` outside the tree are ignored.
+    Both are node names. `beside` has an entry for each pod. Its nodes outside the tree are ignored.
     """
     if not beside:
         return [0] * len(nodes)
@@ -27,7 +29,10 @@ def nearness(tree: DomainTree, nodes: Sequence[str], beside: Sequence[str]) -> l
 
 
 def _weight(path: tuple[str, ...], there: Counter[tuple[str, ...]]) -> int:
-    """Return the weight of a node's path. Pods in the narrowest domain count most."""
+    """Return the weight of a node from its domains (`path`) and the pods in each (`there`).
+
+    The pods in the narrowest domain count most.
+    """
     weight = 0
     for end in range(len(path), 0, -1):
         weight = weight * (_MOST + 1) + min(there[path[:end]], _MOST)

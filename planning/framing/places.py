@@ -1,4 +1,4 @@
-"""The nodes of a problem under construction, with their free capacity."""
+"""The nodes of a problem while it is built, with their free capacity."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,11 @@ from planning.framing.amounts import Amounts
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The nodes of the problem, by position. `free` and `terminating`: by resource, then node, in base units."""
+    """The nodes of the problem, by position. `free` and `terminating`: amounts by resource, then by node, in base
+    units.
+
+    `terminating`: the amounts that terminating pods still occupy.
+    """
 
     states: list[NodeState]
     paths: list[tuple[str, ...]]

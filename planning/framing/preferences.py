@@ -1,4 +1,4 @@
-"""A gang's preferences about nodes. Some apply only if one node could hold the gang, or only if no node could."""
+"""A gang's preferences for nodes. Some apply only if one node could hold the gang, others only if no node could."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,9 @@ from kube.requests import pod_requests
 
 
 def affinity_of(gang: Gang, nodes: Sequence[NodeState]) -> NodeAffinity | None:
-    """Return the gang's node affinity with the preferences that apply to its size; None if it has neither."""
+    """Return the gang's node affinity with the preferences that apply to the gang's size; None if the gang has
+    neither.
+    """
     if not gang.node_wishes:
         return gang.node_affinity
     several = not fits_one_node(gang, nodes)

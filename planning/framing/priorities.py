@@ -1,4 +1,7 @@
-"""Pods that the API server has not admitted yet: admission replaces the names of classes by their values."""
+"""Pods as admission would change them: their priority class and RuntimeClass replaced by the values of these classes.
+
+Files and workload templates contain pods that the API server has not admitted yet.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,12 +20,12 @@ NEVER = "Never"
 
 
 def admitted(pod: Pod, classes: Mapping[str, PriorityClass], runtime_classes: Mapping[str, RuntimeClass]) -> Pod:
-    """The pod as the admission plugins Priority and RuntimeClass would change it: `spec.priority`,
-    `spec.preemptionPolicy`, and what its RuntimeClass adds (`cluster.classes`).
+    """Return the pod as the admission plugins Priority and RuntimeClass would change it.
 
-    A pod with a uid has been stored by the API server, and keeps what its RuntimeClass added then. A priority that the
-    spec states stays. Without one, it comes from the named class; without a name, from the class that is the global
-    default, else it is 0. The priority of a class that does not exist stays unset (`missing_class`).
+    They set `spec.priority`, `spec.preemptionPolicy`, and what the RuntimeClass adds (`cluster.classes`). A pod with a
+    uid has been stored by the API server, and keeps what its RuntimeClass added then. A priority that the spec states
+    stays. Without one, it comes from the named class; without a name, from the class that is the global default, else
+    it is 0. The priority of a class that does not exist stays unset (`missing_class`).
     """
     if not pod.metadata.uid or to_come(pod):
         pod = with_runtime_class(pod, runtime_classes)
@@ -35,14 +38,17 @@ def admitted(pod: Pod, classes: Mapping[str, PriorityClass], runtime_classes: Ma
 
 
 def missing_class(pod: Pod, classes: Mapping[str, PriorityClass]) -> str:
-    """The name of the priority class that the pod needs and that does not exist; "" where nothing is missing."""
+    """Return the name of the priority class that the pod needs and that does not exist; "" if nothing is missing."""
     name = pod.spec.priority_class_name
     known = pod.spec.priority is not None or not name or name in classes or name in SYSTEM_CLASSES
     return "" if known else name
 
 
 def with_priorities(gang: Gang, snapshot: Snapshot) -> Gang:
-    """The gang with every member's pod as `admitted` gives it; the same gang if that changes no pod."""
+    """Return the gang with every member's pod as admission would change it (`admitted`).
+
+    If no pod changes, the result is the same object.
+    """
     specs = (member.pod.spec for member in gang.members)
     if all(spec.priority is not None and not spec.runtime_class_name for spec in specs):
         return gang
@@ -55,9 +61,9 @@ def with_priorities(gang: Gang, snapshot: Snapshot) -> Gang:
 
 
 def may_preempt(gang: Gang) -> bool:
-    """Whether the gang and its members allow evictions for it. Expects a gang from `with_priorities`.
+    """Whether pods may be evicted for the gang: the gang and all its members allow it.
 
-    No pod is evicted for members that will be recreated before they are recreated.
+    Expects a gang from `with_priorities`. False if the gang still waits for members that its workload recreates.
     """
     return (
         gang.preempts
@@ -67,7 +73,10 @@ def may_preempt(gang: Gang) -> bool:
 
 
 def _class_of(pod: Pod, classes: Mapping[str, PriorityClass]) -> PriorityClass | None:
-    """The class that the pod names, or the default one; of several defaults the least, as upstream chooses."""
+    """Return the priority class that the pod names, or the global default.
+
+    Of several defaults it is the one with the lowest value, as in the API server.
+    """
     if pod.spec.priority_class_name:
         return classes.get(pod.spec.priority_class_name)
     defaults = (each for each in classes.values() if each.global_default)

@@ -1,4 +1,7 @@
-"""Budgets for pods that must not all be evicted, because an unbound planned pod's affinity needs one of them."""
+"""Protects pods that an unbound, planned pod needs beside it: not all pods that satisfy its affinity may be evicted.
+
+The protection is a disruption budget in the solver's problem, without an object in the cluster.
+"""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -14,11 +17,11 @@ AFFINITY = "affinity of "
 def kept_near(
     tenants: Sequence[Tenant], snapshot: Snapshot, priority: int, own: Collection[str]
 ) -> tuple[DisruptionBudget, ...]:
-    """Return a budget for each unbound pod with a node whose affinity is satisfied there by the candidates alone.
+    """Return a budget for each planned, unbound pod whose affinity only candidates for eviction satisfy on its node.
 
-    Members of the planned gang do not count as its neighbours, because they may be bound later than that pod. A pod
-    with only a reservation of lower priority gets no budget: it gives way. Members of the gang itself (`own`) get none
-    either: they are planned again.
+    The budget lets at least one of these candidates stay. `tenants`: the candidates. `own`: the planned gang's members;
+    they get no budget, because they are planned again, and they do not count as neighbours, because they may be bound
+    later. A pod with only a reservation of lower priority gets no budget either: it gives way.
     """
     waiting = [
         (state, each)
@@ -42,10 +45,10 @@ def kept_near(
 def _near_to(
     tenant: Tenant, state: NodeState, there: Sequence[Occupant], namespaces: Namespaces
 ) -> Iterator[tuple[str, set[str]]]:
-    """Yield each topology key of the pod's affinity with the pods in its node's domain that satisfy it.
+    """Yield each topology key of the pod's affinity with the pods in its node's domain that satisfy the affinity.
 
-    Nothing is yielded if the pod does not need them: its terms select the pod itself, and no other selected pod exists
-    outside the domain. After their eviction it may be the first pod of its kind.
+    A key is left out if the pod does not need these pods: its terms select the pod itself, and no other selected pod
+    exists outside the domain. After their eviction the pod may be the first pod of its kind.
     """
     terms = affinity_terms(tenant.pod)
     matching = [

@@ -1,6 +1,6 @@
 """The gangs of the pods that run already, with the minimum number of members that each needs.
 
-An eviction removes a running gang as a whole or leaves its minimums. If the minimums are not known any more (the gang's
+A plan evicts all members of a running gang, or keeps its minimums. If the minimums are not known any more (the gang's
 object is gone, or is invalid by now), the gang needs all its running members.
 """
 
@@ -37,8 +37,8 @@ RunningGangs = Mapping[str, RunningGang]
 def running_gangs(reading: Reading) -> dict[str, RunningGang]:
     """Return the gang of every bound or released pod, by the pod's `namespace/name`.
 
-    The pods are members of Phalanx's gangs and of other systems' gangs. Pods that name a gang that cannot be read, or
-    that does not contain them, are included, too.
+    This includes gangs of other systems. It also includes pods that name a gang that cannot be read, and pods that name
+    a gang without being its members.
     """
     found: dict[str, RunningGang] = {}
     for gang in (*reading.gangs, *reading.neighbours):
@@ -55,7 +55,7 @@ def running_gangs(reading: Reading) -> dict[str, RunningGang]:
 
 
 def _member_of(gang: Gang, pod_set: PodSet | None) -> RunningGang:
-    """Return the running gang of a member in `pod_set`; None: its set is not known.
+    """Return the entry for a running member of `gang` in `pod_set`; None: the member's set is not known.
 
     A gang's only set counts as the gang. If members of a gang with several sets have succeeded, their sets are not
     known. Each set is then assumed to need all its remaining members, up to its minimum.
@@ -76,40 +76,43 @@ def _member_of(gang: Gang, pod_set: PodSet | None) -> RunningGang:
 def victim_gangs(
     candidates: Sequence[RunningGang | None], snapshot: Snapshot, running: RunningGangs
 ) -> tuple[IntColumn, tuple[VictimGang, ...]]:
-    """Return the gang position of each candidate (-1: no gang), and the gangs as the solver's `VictimGang`s.
+    """Return, for each candidate, the position of its gang (-1: no gang), and the gangs as the solver's `VictimGang`s.
 
     There are thousands of running pods but few gangs and sets, so each gang and set is compared only once.
     """
-    several = {id(each): each for each in candidates if each is not None}
-    known = sorted({each.key for each in several.values()})
+    distinct = {id(each): each for each in candidates if each is not None}
+    known = sorted({each.key for each in distinct.values()})
     if not known:
         return np.full(len(candidates), -1, dtype=np.int64), ()
     order = {key: position for position, key in enumerate(known)}
-    of_each = {id(None): -1, **{one: order[each.key] for one, each in several.items()}}
+    of_each = {id(None): -1, **{one: order[each.key] for one, each in distinct.items()}}
     counts = _counted(snapshot, running, known)
     totals = Counter[GangKey]()
     for (key, _), count in counts.items():
         totals[key] += count
-    members = {(each.key, each.pod_set): each for each in _several(running) if each.key in totals}
+    members = {(each.key, each.pod_set): each for each in _distinct(running) if each.key in totals}
     minimums = {each.key: each.minimum for each in members.values() if each.minimum is not None}
-    in_words: dict[GangKey, list[VictimSet]] = {key: [] for key in known}
-    for (key, name), set_victims in sorted(_by_set(candidates, several, members).items()):
+    set_entries: dict[GangKey, list[VictimSet]] = {key: [] for key in known}
+    for (key, name), set_victims in sorted(_by_set(candidates, distinct, members).items()):
         needed = members[key, name].set_minimum
-        in_words[key].append(VictimSet(name, frozenset(set_victims), counts[key, name], needed))
+        set_entries[key].append(VictimSet(name, frozenset(set_victims), counts[key, name], needed))
     return np.fromiter(map(of_each.__getitem__, map(id, candidates)), np.int64, len(candidates)), tuple(
-        VictimGang(str(key), totals[key], minimums.get(key, totals[key]), tuple(in_words[key])) for key in known
+        VictimGang(str(key), totals[key], minimums.get(key, totals[key]), tuple(set_entries[key])) for key in known
     )
 
 
 def _by_set(
     candidates: Sequence[RunningGang | None],
-    several: Mapping[int, RunningGang],
-    said: Mapping[tuple[GangKey, str], RunningGang],
+    distinct: Mapping[int, RunningGang],
+    by_set: Mapping[tuple[GangKey, str], RunningGang],
 ) -> Mapping[tuple[GangKey, str], Sequence[int]]:
-    """Return the candidate positions of each set that has a minimum. `several`: the candidates' gangs by object
-    identity. `said`: the running gang of each set.
+    """Return the positions of the candidates in each pod set that has a minimum.
+
+    `distinct`: the candidates' gangs by object identity. `by_set`: the running gang of each set.
     """
-    names = {one: (each.key, each.pod_set) for one, each in several.items() if said[each.key, each.pod_set].set_minimum}
+    names = {
+        one: (each.key, each.pod_set) for one, each in distinct.items() if by_set[each.key, each.pod_set].set_minimum
+    }
     found: dict[tuple[GangKey, str], list[int]] = {name: [] for name in names.values()}
     for position, one in enumerate(map(id, candidates)) if names else ():
         if (name := names.get(one)) is not None:
@@ -117,33 +120,35 @@ def _by_set(
     return found
 
 
-def _several(running: RunningGangs) -> Iterable[RunningGang]:
+def _distinct(running: RunningGangs) -> Iterable[RunningGang]:
     """Return each distinct running gang once, in the order of the last pod of each."""
-    said_last = {id(each): each for each in reversed(list(running.values()))}
-    return reversed(list(said_last.values()))
+    last_entries = {id(each): each for each in reversed(list(running.values()))}
+    return reversed(list(last_entries.values()))
 
 
 def _counted(
     snapshot: Snapshot, running: RunningGangs, keys: Sequence[GangKey], gone: AbstractSet[str] = frozenset()
 ) -> Counter[tuple[GangKey, str]]:
-    """Return the number of running members of each set of these gangs. Not counted are victims of plans in force,
-    terminating pods and the pods in `gone` (`namespace/name`).
+    """Return the number of running members of each pod set of these gangs.
+
+    Victims of plans in force, terminating pods and the pods in `gone` (`namespace/name`) do not count.
     """
     wanted, absent = frozenset(keys), snapshot.leaving | gone
     pods: Iterable[str] = snapshot.running_keys
     if absent:
         pods = (pod for pod in pods if pod not in absent)
     found = [*map(running.get, pods)]
-    several = {id(each): each for each in found if each is not None}
+    distinct = {id(each): each for each in found if each is not None}
     counts = Counter[tuple[GangKey, str]]()
     for one, count in Counter(map(id, found)).items():
-        if (each := several.get(one)) is not None and each.key in wanted:
+        if (each := distinct.get(one)) is not None and each.key in wanted:
             counts[each.key, each.pod_set] += count
     return counts
 
 
 def cut_short(gone: Collection[str], snapshot: Snapshot, running: RunningGangs) -> str:
-    """Return a message about a gang that would keep some members but fewer than its minimum; "" if there is none.
+    """Return a message about a gang that would keep some members but fewer than its minimum; "" if there is no such
+    gang.
 
     `gone`: the pods (`namespace/name`) that would be evicted in addition to the victims of plans in force.
     """

@@ -1,4 +1,7 @@
-"""Shapes: members with the same requests, eligible nodes, rules and preferences share one shape."""
+"""Shapes: members with the same requests, eligible nodes, pod rules and preferences share one shape.
+
+The solver treats the members of a shape as interchangeable.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +17,7 @@ from cluster.snapshot import Snapshot
 from cluster.volumes import claim_names
 from kube.node_rules import NodeRule
 from kube.objects import NodeAffinity, Pod
-from planning.framing.member_traits import GangTraits, Traits, keys_of_terms, looked_at
+from planning.framing.member_traits import GangTraits, Traits, keys_of_terms, label_keys_read
 from planning.framing.ties import as_written, tie_rules
 from solver.problem import Shape
 
@@ -27,11 +30,10 @@ ShapeKey = tuple[tuple[int, ...], bytes, Traits, int]
 
 @dataclass(frozen=True, slots=True)
 class NodeTerms:
-    """The gang's rules and preferences for the nodes of all its members, in addition to each pod's own. One for each
-    gang.
+    """The node rules and preferences of one gang, which hold for all its members in addition to each pod's own.
 
-    `affinity`: the gang's own node affinity. `rules`: the sources of its requirements if they are not in the Gang's own
-    spec. `near`: the weight of each node, from the pods that run near it.
+    `affinity`: the gang's own node affinity. `rules`: where its requirements come from if they are not in the Gang's
+    own spec. `near`: the weight of each node for the preference to run near certain pods.
     """
 
     affinity: NodeAffinity | None
@@ -40,9 +42,11 @@ class NodeTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
-    """The rules of a shape's members besides capacity. `traits` and `spreads`: rules about other members. `obstacles`:
-    evictable pods that keep the members off nodes. `near`: the pods that their affinity selects.
+class PodRules:
+    """The rules of a shape's members besides capacity and eligible nodes.
+
+    `traits`: host ports and affinity between members. `spreads`: hard topology spread. `obstacles`: evictable pods that
+    keep the members off nodes. `near`: the pods that their affinity selects.
     """
 
     traits: Traits
@@ -53,7 +57,7 @@ class Manners:
 
 @dataclass(slots=True)
 class ShapeTable:
-    """Collects shapes, each once. `shapes` is parallel to the positions that `add` returns."""
+    """Collects the shapes of a gang's members, each once. The methods `add…` return a position in `shapes`."""
 
     nodes: Sequence[NodeState]
     """The problem's nodes that members may be put on, by position."""
@@ -68,7 +72,7 @@ class ShapeTable:
     may_go: MayGo
     """The predicate of the pods that may be evicted for the gang."""
     shapes: list[Shape] = field(default_factory=list)
-    manners: list[Manners] = field(default_factory=list)
+    pod_rules: list[PodRules] = field(default_factory=list)
     """The rules of each shape besides capacity, by position."""
     pods: list[Pod] = field(default_factory=list)
     """A pod of each shape, by position."""
@@ -77,9 +81,9 @@ class ShapeTable:
     _unmodelled: dict[str, None] = field(default_factory=dict)
 
     def add(self, pod: Pod, requests: tuple[int, ...], terms: NodeTerms) -> int:
-        """Return the position of the pod's shape. The shape is created if no equal pod has been added yet.
+        """Return the position of the pod's shape, which is created unless an equal pod has been added before.
 
-        `terms`: the node rules of the pod's gang.
+        `requests`: in the order of the problem's resources. `terms`: the node rules of the pod's gang.
         """
         traits = self.traits.of(pod)
         key = requests, scheduling_key(pod, self.label_keys), traits, id(terms)
@@ -96,27 +100,32 @@ class ShapeTable:
                 members=self.siblings,
             )
             shape = self._shape(eligibility, requests, terms.near)
-            position = self._merge(pod, shape, self._manners(eligibility, shape, traits))
+            position = self._merge(pod, shape, self._pod_rules(eligibility, shape, traits))
             self._among |= dict.fromkeys(among_members(pod, self.siblings, self.snapshot.namespaces))
             self._unmodelled |= dict.fromkeys(unmodelled(pod, self.siblings, self.snapshot))
             self._known[key] = position
         return self._known[key]
 
     def add_held(self, pod: Pod, requests: tuple[int, ...], nodes: frozenset[int]) -> int:
-        """Return the position of the shape of members that hold nodes. Their other eligible nodes do not matter."""
-        return self._merge(pod, Shape(requests, nodes), Manners(self.traits.of(pod)))
+        """Return the position of the shape of a member that holds one of `nodes`. It stays there, so no other node is
+        eligible.
+        """
+        return self._merge(pod, Shape(requests, nodes), PodRules(self.traits.of(pod)))
 
     @property
     def spreads(self) -> dict[int, tuple[Spread, ...]]:
         """The hard topology spread constraints of each shape's pods, by the position of the shape in `shapes`."""
-        return {position: each.spreads for position, each in enumerate(self.manners)}
+        return {position: each.spreads for position, each in enumerate(self.pod_rules)}
 
     @property
     def concerned(self) -> frozenset[str]:
-        """The running pods, by `namespace/name`, whose eviction affects members' rules and not only capacity."""
+        """The running pods, by `namespace/name`, whose eviction affects members in more than free capacity.
+
+        Such a pod keeps members off nodes, counts in their topology spread, or satisfies their affinity.
+        """
         return frozenset(
             pod
-            for each in self.manners
+            for each in self.pod_rules
             for pods in (
                 *(obstacle.pods for obstacle in each.obstacles),
                 *(spread.may_go for spread in each.spreads),
@@ -128,23 +137,23 @@ class ShapeTable:
     def add_tied(self, pod: Pod, requests: tuple[int, ...], node: str, why: str, *, room: bool) -> int:
         """Return the position of the shape of a stranded member, which was released to `node` and can run nowhere else.
 
-        `why`: the reason why the node cannot take it. `room`: whether it lacks only free capacity there.
+        `why`: the reason why the node cannot take it. `room`: whether the node lacks nothing but free capacity.
         """
         on_node = frozenset(position for position, state in enumerate(self.nodes) if state.name == node)
         excluded = dict.fromkeys(range(len(self.nodes)), ELSEWHERE) | dict.fromkeys(on_node, why)
         if room:
             excluded = {position: reason for position, reason in excluded.items() if position not in on_node}
         shape = Shape(requests, on_node if room else frozenset(), excluded)
-        return self._merge(pod, shape, Manners(self.traits.of(pod)))
+        return self._merge(pod, shape, PodRules(self.traits.of(pod)))
 
     @property
     def unmodelled(self) -> tuple[str, ...]:
-        """The constraints and preferences of the pods that planning does not read, each once."""
+        """The pods' constraints and preferences that planning does not consider, each once."""
         return tuple(each for each in self._unmodelled if each not in self._among)
 
     @property
     def among_members(self) -> tuple[str, ...]:
-        """The constraints between members that shapes and exclusions do not express, each once."""
+        """The constraints between members that the solver's problem cannot state, each once."""
         return tuple(self._among)
 
     def _shape(self, eligibility: Eligibility, requests: tuple[int, ...], near: Sequence[int]) -> Shape:
@@ -160,15 +169,15 @@ class ShapeTable:
         opened = {change: frozenset(positions) for change, positions in lifts.items()}
         return Shape(requests, eligible, excluded, wishes, opened)
 
-    def _manners(self, eligibility: Eligibility, shape: Shape, traits: Traits) -> Manners:
-        return Manners(
+    def _pod_rules(self, eligibility: Eligibility, shape: Shape, traits: Traits) -> PodRules:
+        return PodRules(
             traits,
             eligibility.spreads,
             tuple(_on(shape.nodes, eligibility.obstacles(self.nodes))),
             eligibility.near,
         )
 
-    def _merge(self, pod: Pod, shape: Shape, manners: Manners) -> int:
+    def _merge(self, pod: Pod, shape: Shape, pod_rules: PodRules) -> int:
         """Return the position of an equal shape, or add the shape.
 
         Pods that differ in their specs but not in the consequences share one shape. A change lifts an exclusion of the
@@ -177,19 +186,19 @@ class ShapeTable:
         """
         for position, known in enumerate(self.shapes):
             same_room = known.requests == shape.requests and known.nodes == shape.nodes
-            if same_room and known.preferences == shape.preferences and self.manners[position] == manners:
+            if same_room and known.preferences == shape.preferences and self.pod_rules[position] == pod_rules:
                 if shape.excluded:
                     excluded, lifts = _reasons(known.excluded, shape.excluded), _common(known.lifts, shape.lifts)
                     self.shapes[position] = replace(known, excluded=excluded, lifts=lifts)
                 return position
         self.shapes.append(shape)
-        self.manners.append(manners)
+        self.pod_rules.append(pod_rules)
         self.pods.append(pod)
         return len(self.shapes) - 1
 
 
 def _on(nodes: frozenset[int], obstacles: Iterable[Obstacle]) -> Iterator[Obstacle]:
-    """Yield the obstacles, restricted to `nodes`; obstacles on none of these nodes are dropped."""
+    """Yield the obstacles, restricted to `nodes`. An obstacle on none of these nodes is dropped."""
     for each in obstacles:
         if common := each.nodes & nodes:
             yield replace(each, nodes=common)
@@ -201,14 +210,15 @@ def _reasons(one: Mapping[int, str], other: Mapping[int, str]) -> Mapping[int, s
 
 
 def _common(one: Mapping[str, frozenset[int]], other: Mapping[str, frozenset[int]]) -> dict[str, frozenset[int]]:
-    """Return for each change the nodes that it opens for both of two shapes."""
+    """Return the nodes that each change would make eligible for both of two shapes. `one`, `other`: nodes by change."""
     both = {change: nodes & other.get(change, frozenset()) for change, nodes in one.items()}
     return {change: nodes for change, nodes in both.items() if nodes}
 
 
 def watched_labels(snapshot: Snapshot) -> frozenset[str]:
-    """Return the label keys that the anti-affinity of pods in the cluster reads. Other labels of new pods do not
-    matter to these pods.
+    """Return the pod-label keys that the anti-affinity of pods in the cluster reads.
+
+    Other labels of a new pod do not matter to these pods.
     """
     keys: set[str] = set()
     for state in snapshot.keeping_off:
@@ -220,13 +230,17 @@ def watched_labels(snapshot: Snapshot) -> frozenset[str]:
 
 
 def scheduling_key(pod: Pod, watched: frozenset[str]) -> bytes:
-    """Return a key of everything in a pod that eligibility and preferences read; equal for pods with equal rules.
+    """Return a key of all fields of a pod that eligibility and preferences read; pods with equal rules have equal keys.
 
     :param watched: label keys that pods in the cluster read (`watched_labels`). Other labels, such as a member's index,
         are not part of the key.
     """
     spec = pod.spec
-    keys = watched.union(looked_at(pod)) if spec.affinity is not None or spec.topology_spread_constraints else watched
+    keys = (
+        watched.union(label_keys_read(pod))
+        if spec.affinity is not None or spec.topology_spread_constraints
+        else watched
+    )
     labels = {key: value for key, value in pod.metadata.labels.items() if key in keys} if keys else {}
     ports = [(each.address, each.protocol, each.port) for each in host_ports(pod)]
     parts = (

@@ -21,8 +21,9 @@ from planning.framing.shapes import scheduling_key, watched_labels
 
 @dataclass(frozen=True, slots=True)
 class Stranded:
-    """A member, the node to which it was released, and why this node cannot take it. `room`: whether only free capacity
-    is lacking.
+    """A member that was released to `node` and not bound, and the reason `why` this node cannot take it.
+
+    `room`: whether the node lacks nothing but free capacity, so that evictions could help.
     """
 
     member: Member
@@ -32,17 +33,19 @@ class Stranded:
 
 
 def stranded(gang: Gang, snapshot: Snapshot) -> tuple[Stranded, ...]:
-    """Return the members of a gang, in their order, that were released to nodes that can no longer take them."""
+    """Return the gang's members that were released to nodes that can no longer take them, in the order of the
+    members.
+    """
     waiting = [member for member in gang.members if not member.pod.bound and held_node(member.pod)]
-    return tuple(_without_place(gang, waiting, snapshot)) if waiting else ()
+    return tuple(_stranded_among(gang, waiting, snapshot)) if waiting else ()
 
 
-def _without_place(gang: Gang, waiting: Iterable[Member], snapshot: Snapshot) -> Iterator[Stranded]:
+def _stranded_among(gang: Gang, waiting: Iterable[Member], snapshot: Snapshot) -> Iterator[Stranded]:
     own = frozenset(m.pod.key for m in gang.members)
     priority, bound = gang.priority, defaultdict[str, list[Pod]](list)
     for member in gang.members:
         bound[member.pod.spec.node_name].append(member.pod)
-    refusing = _Refusing(snapshot, own)
+    refusing = _Exclusions(snapshot, own)
     left: dict[str, dict[str, int]] = {}
     for member in waiting:
         node, asked = held_node(member.pod), pod_requests(member.pod)
@@ -66,8 +69,8 @@ def _left_beside(bound: Iterable[Pod], state: NodeState, priority: int, own: fro
     return {name: amount - sum(each.get(name, 0) for each in asked) for name, amount in free.items()}
 
 
-class _Refusing:
-    """The reasons other than capacity why nodes exclude pods. Equal pods share one evaluation."""
+class _Exclusions:
+    """Finds the reason, other than capacity, why a node excludes a pod. Equal pods share one evaluation."""
 
     def __init__(self, snapshot: Snapshot, own: frozenset[str]) -> None:
         self._snapshot, self._own = snapshot, own
@@ -75,8 +78,9 @@ class _Refusing:
         self._watched = watched_labels(snapshot)
 
     def why(self, pod: Pod, state: NodeState) -> str:
-        """Return the reason in the scheduler's words; "" if there is none. Topology spread is not considered: it
-        depends on the nodes of the siblings.
+        """Return why the node excludes the pod, in the scheduler's words; "" if it does not.
+
+        Topology spread is not considered, because it depends on the nodes of the other members.
         """
         key = pod.spec.priority, scheduling_key(pod, self._watched)
         if key not in self._known:

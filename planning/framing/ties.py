@@ -1,9 +1,9 @@
-"""Reads the pins of a member from its pod: the domain pin of its CREATE, and the pin of its release.
+"""Reads and removes the pins that Phalanx has written on a member: its domain pin, and the pin of its release.
 
-The domain pin keeps a member beside its siblings (`planning.pins`). An annotation names its labels. The labels
-themselves are in the pod's required node affinity or, if the user has written one, in its node selector. Any user can
-write the annotation, so it counts only together with the labels in the spec. The pin of the release is read if the gang
-may be restarted.
+The webhook writes the domain pin when the pod is created, to keep the member beside its siblings (`planning.pins`). An
+annotation names the pin's labels. The labels themselves are in the pod's required node affinity or, if the user has
+written one, in its node selector. Any user can write the annotation, so it counts only together with the labels in the
+spec. The pin of the release is read if the gang may be restarted.
 """
 
 from collections.abc import Mapping
@@ -21,31 +21,37 @@ _AFFINITY = "affinity"
 
 
 def noted(labels: Labels) -> str:
-    """Return the labels in the format of the member's annotation: `key=value`, separated by commas."""
+    """Return the labels of a domain pin as the value of the member's annotation: `key=value`, separated by commas."""
     return ",".join(f"{key}={value}" for key, value in labels)
 
 
 def pinned_domain(pod: Pod) -> Labels:
-    """Return the labels of the member's domain pin if they are still in its spec; empty if the member has no pin.
+    """Return the labels of the member's domain pin if they are in its spec; empty if the member has no pin.
 
-    The annotation alone proves nothing: any user can write it.
+    The annotation alone proves nothing, because any user can write it.
     """
     return _noted(pod) if _in_selector(pod) or _is_ours(pod) else ()
 
 
 def pinned_by_affinity(pod: Pod) -> Labels:
-    """Return the labels of the member's domain pin if it is in the required node affinity; else empty."""
+    """Return the labels of the member's domain pin if it is in the required node affinity; otherwise empty."""
     return _noted(pod) if _is_ours(pod) else ()
 
 
 def holds_affinity(pod: Pod) -> bool:
-    """Whether the user has written a required node affinity. Appending to it would break the next `kubectl apply`."""
+    """Whether the user has written a required node affinity.
+
+    Phalanx must not append to it, because the next `kubectl apply` would then fail.
+    """
     affinity = pod.spec.affinity
     return bool(affinity and affinity.node_affinity and affinity.node_affinity.required) and not _is_ours(pod)
 
 
 def tie_rules(pod: Pod) -> tuple[NodeRule, ...]:
-    """Return the rules that explain why the pod's domain pin excludes nodes. The user did not write these labels."""
+    """Return node rules for the labels of the pod's domain pin, whose messages name the siblings as the reason.
+
+    Without them a message would name labels that the user did not write.
+    """
     return tuple(
         labelled(key, value, f"node(s) were outside {key}={value}, where the gang's running members are")
         for key, value in pinned_domain(pod)
@@ -59,13 +65,17 @@ def _noted(pod: Pod) -> Labels:
 
 
 def _in_selector(pod: Pod) -> bool:
-    """Whether the pin's labels are in the node selector. They are written there if the user has a required affinity."""
+    """Whether the domain pin's labels are in the node selector, where they go if the user has a required node
+    affinity.
+    """
     labels = _noted(pod)
     return bool(labels) and all(pod.spec.node_selector.get(key) == value for key, value in labels)
 
 
 def _is_ours(pod: Pod) -> bool:
-    """Whether the pod's required node affinity is exactly the term that the webhook wrote at its CREATE."""
+    """Whether the pod's required node affinity is exactly the domain pin that the webhook wrote when the pod was
+    created.
+    """
     labels = _noted(pod)
     affinity = pod.spec.affinity
     if not labels or affinity is None or affinity.node_affinity is None or affinity.node_affinity.required is None:
@@ -93,9 +103,10 @@ def as_written(pod: Pod) -> Pod:
 
 
 def pin_note(pod: Pod, spec: Mapping[str, Any]) -> str:
-    """Return which part of the spec the release pins a member by, for `made_new`; "" if the release writes no pin.
+    """Return the annotation value that records where the release writes its pin, for `made_new`; "" if there is no pin.
 
-    :param spec: what the release writes.
+    It is "affinity", or the added keys of the node selector. `spec`: the part of the pod's spec that the release
+    writes.
     """
     if "affinity" in spec:
         return _AFFINITY
@@ -103,9 +114,10 @@ def pin_note(pod: Pod, spec: Mapping[str, Any]) -> str:
 
 
 def made_new(pod: Pod) -> Pod:
-    """Return a released member as its controller would recreate it: gated, and without the pins of Phalanx.
+    """Return a released member as its controller would recreate it: gated, without a node and without the pins of
+    Phalanx.
 
-    If the release left no note of its pin, that pin stays.
+    If the release left no note about its pin, the pin stays: it looks like a rule of the user.
     """
     spec, note = pod.spec, pod.metadata.annotations.get(keys.PINNED_IN, "")
     affinity = spec.affinity

@@ -17,7 +17,10 @@ from solver.problem import NO_VICTIMS, DisruptionBudget, IntColumn, VictimGang, 
 
 @dataclass(frozen=True, slots=True)
 class Victims:
-    """The candidates with what protects them; all positions refer to `victims`, which is parallel to `tenants`."""
+    """The pods that may be evicted, and the gangs and disruption budgets that protect them.
+
+    `tenants` is parallel to `victims`; the positions in `gangs` and `budgets` refer to both.
+    """
 
     tenants: tuple[Tenant, ...] = ()
     victims: VictimTable = NO_VICTIMS
@@ -26,7 +29,7 @@ class Victims:
 
 
 class Evictable:
-    """The pods that may be evicted for a gang of a priority: of lower priority, running, not protected.
+    """Whether pods may be evicted for a gang of this priority: they run, have a lower priority and are not protected.
 
     A pod under two disruption budgets is not evictable: the Eviction API rejects its eviction (Kubernetes
     documentation, "Specifying a Disruption Budget for your Application").
@@ -43,7 +46,9 @@ class Evictable:
         return not stays and self.among_evictable(tenant)
 
     def among_evictable(self, tenant: Tenant) -> bool:
-        """Whether a pod of `NodeState.evictable` may be evicted for the gang. This checks priority and budgets only."""
+        """Whether a pod of `NodeState.evictable` may be evicted for the gang. Only its priority and budgets are
+        checked.
+        """
         return tenant.priority < self._priority and (self._alone or len(self._over(tenant)) <= 1)
 
     def all_of(self, snapshot: Snapshot) -> EvictablePods:
@@ -57,14 +62,15 @@ class Evictable:
         return found.only(np.array([self.among_evictable(each) for each in found.tenants]))
 
     def _over(self, tenant: Tenant) -> list[str]:
-        """Return the budgets that cover the pod, as `namespace/name`."""
+        """Return the disruption budgets that cover the pod, as `namespace/name`."""
         namespace = tenant.pod.metadata.namespace
         there = self._budgets.get(namespace, ())
         return [f"{namespace}/{each.metadata.name}" for each in there if covers(each, tenant)]
 
     def overruled(self, nodes: Iterable[NodeState]) -> dict[str, frozenset[str]]:
-        """Return by node the budgets that overlap on pods of lower priority. Without the overlap these pods could be
-        evicted.
+        """Return, by node, the disruption budgets of which two or more cover the same pod of lower priority.
+
+        With one budget each, these pods could be evicted.
         """
         if self._alone:
             return {}
@@ -84,11 +90,11 @@ def candidates(
     running: RunningGangs,
     concerned: Collection[str] = frozenset(),
 ) -> EvictablePods:
-    """The pods that may be evicted for a gang of that priority (`Evictable`), in the order of the snapshot.
+    """Return the pods that may be evicted for a gang of that priority (`Evictable`), in the order of the snapshot.
 
-    Candidates are the pods on `useful` nodes (by position: the gang could be placed there) and the pods in `concerned`
-    (`namespace/name`: their eviction affects the gang's rules). Their siblings on any node are candidates, too, because
-    a gang below its minimum is evicted as a whole.
+    Candidates are the pods on `useful` nodes (positions of nodes on which the gang could be placed) and the pods in
+    `concerned` (`namespace/name`: their eviction affects the gang's rules). Members of the same gangs on any node are
+    candidates, too, because a gang below its minimum is evicted as a whole.
     """
     found = Evictable(snapshot, priority).all_of(snapshot)
     if not found.tenants:
@@ -101,9 +107,9 @@ def candidates(
     if concerned:
         near |= np.array([key in concerned for key in found.keys])
     members = [*map(running.get, found.keys)]
-    several = {id(each): each for each in members if each is not None}
-    gangs = {several[one].key for one in {*map(id, compress(members, near.tolist()))} & several.keys()}
-    broken = {one for one, each in several.items() if each.key in gangs}
+    distinct = {id(each): each for each in members if each is not None}
+    gangs = {distinct[one].key for one in {*map(id, compress(members, near.tolist()))} & distinct.keys()}
+    broken = {one for one, each in distinct.items() if each.key in gangs}
     return found.only(near | np.array([one in broken for one in map(id, members)]))
 
 
@@ -114,10 +120,10 @@ def victims_of(
     positions: IntColumn,
     requests: ResourceMatrix,
 ) -> Victims:
-    """Return the candidates as the solver's victims. `positions`: the position in the problem of each node of the
-    snapshot. `requests`: a row for each candidate, in the problem's units.
+    """Return the candidates as the solver's victims.
 
-    A candidate that a plan in force evicts already is not charged to its gang or budget again.
+    `positions`: the position in the problem of each node of the snapshot. `requests`: a row for each candidate, in the
+    problem's units. A candidate that a plan in force already evicts is not charged to its gang or budget again.
     """
     keys, tenants, leaving = evictable.keys, evictable.tenants, snapshot.leaving
     if not tenants:
@@ -125,7 +131,7 @@ def victims_of(
     members = [*map(running.get, keys)]
     if leaving:
         members = [None if key in leaving else each for key, each in zip(keys, members, strict=True)]
-    gangs, in_words = victim_gangs(members, snapshot, running)
+    gangs, victim_gang_entries = victim_gangs(members, snapshot, running)
     victims = VictimTable(
         keys,
         node=positions[evictable.node],
@@ -134,4 +140,4 @@ def victims_of(
         gang=gangs,
         started=evictable.started,
     )
-    return Victims(tenants, victims, in_words, budgets_of(evictable, snapshot))
+    return Victims(tenants, victims, victim_gang_entries, budgets_of(evictable, snapshot))

@@ -1,4 +1,4 @@
-"""The message for a gang that stays gated because Phalanx plans no devices."""
+"""The message for a gang that stays gated because Phalanx cannot plan the devices that its pods request."""
 
 from kube.keys import IGNORE_CLAIMS
 from planning.messages.wording import compressed, listed
@@ -6,7 +6,9 @@ from planning.scheduler_rules.resource_claims import UnplannedDevices
 
 
 def unplanned(devices: UnplannedDevices) -> str:
-    """Return why the gang stays gated, and how to release it all the same, as a part of a message."""
+    """Return a part of a message: why the gang stays gated, and how the user can release it without a plan for
+    devices.
+    """
     needs = []
     if devices.claiming:
         needs.append(f"{_pods(devices.claiming, 'has', 'have')} resource claims (spec.resourceClaims)")

@@ -1,4 +1,4 @@
-"""Detects a gang that does not fit even in the empty cluster. Its message says so, and does not change over time."""
+"""Detects a gang that does not fit even in the empty cluster, and gives it a message that does not change over time."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,10 +22,11 @@ from solver.plan import Proof
 
 
 def with_never_fits(decision: Decision, gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) -> Decision:
-    """Return the decision with `Refusal.NEVER_FITS` if the gang does not fit the empty cluster either.
+    """Return the decision, changed to `Refusal.NEVER_FITS` if the gang does not fit in the empty cluster either.
 
     Hard spread and pod affinity are left out, because other pods may satisfy them. A gang with members on nodes is not
-    checked: it fitted once. A gang pinned to lost siblings is not checked either: its recreated members lose the pin.
+    checked, because it fitted once. A gang pinned beside lost siblings is not checked either, because its recreated
+    members lose the pin.
     """
     topology = topology_of(gang, topologies)
     held = any(held_node(member.pod) for member in gang.members) or left_behind(gang)
@@ -38,13 +39,13 @@ def with_never_fits(decision: Decision, gang: Gang, snapshot: Snapshot, topologi
         return decision
     never = replace(decision, refusal=Refusal.NEVER_FITS, proof=Proof.INFEASIBLE.value)
     if empty is snapshot:
-        return never  # the message speaks of the empty cluster already
+        return never  # the message is about the empty cluster already
     required = near.level if gang.required is not None else ""
     return replace(never, line=Message.of(wording.never_fits(near, required), wording.unmodelled(decision.notes)))
 
 
 def _regardless_of_others(gang: Gang) -> Gang:
-    """Return the gang without hard spread and pod affinity."""
+    """Return the gang with pods that have no hard topology spread and no pod affinity."""
     return replace(gang, members=tuple(replace(each, pod=_unattached(each.pod)) for each in gang.members))
 
 

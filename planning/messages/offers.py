@@ -1,4 +1,4 @@
-"""The number of a gang's members that each node could take now, for messages that count single nodes."""
+"""The number of a gang's members that each node could take now, for messages that count nodes one by one."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,9 +19,10 @@ ELSEWHERE = "node(s) were outside the domain where the gang's running members ar
 
 
 def node_offers(gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) -> list[NodeOffer]:
-    """Return how many members like the first unbound one each node could take without evictions, in snapshot order.
+    """Return how many members each node could take without evictions, in snapshot order, or the reason why it takes
+    none.
 
-    Expects a gang with at least one unbound member. The first of these represents all of them.
+    The gang must have an unbound member. The first unbound member represents all of them.
     """
     gang = with_priorities(gang, snapshot)
     pod = next(member.pod for member in gang.members if not member.pod.bound)
@@ -47,7 +48,10 @@ def node_offers(gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) 
 
 
 def _homes(gang: Gang, topology: Topology | Fault | None, tree: DomainTree | None) -> set[Path]:
-    """Return the domains of the required level in which members hold nodes already. No member may use another one."""
+    """Return the domains of the required level in which members already hold nodes. All other members must run there.
+
+    Empty if no member holds a node or no level is required.
+    """
     level = topology.find(gang.required) if isinstance(topology, Topology) and gang.required else None
     if level is None or tree is None:
         return set()

@@ -1,4 +1,4 @@
-"""The solver's answer in the words of the gang: members, levels, domains and pods instead of positions."""
+"""Turns the solver's answer into a `Decision`: members, levels, domains and pods instead of positions."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,10 @@ def decided(
     *,
     in_turn: bool = False,
 ) -> Decision:
-    """Return the decision for a solver's answer. `in_turn`: the plan is the best for the gang, but others compete."""
+    """Return the decision for a solver's answer.
+
+    `in_turn`: the plan is the best for the gang alone, but gangs of its priority compete and were planned before it.
+    """
     if isinstance(answer, Plan):
         return _placed(gang, framing, answer, running, seconds, in_turn=in_turn)
     return _unplaceable(gang, framing, answer, seconds)
@@ -67,7 +70,7 @@ def _placed(
 
 def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[str, float]) -> Decision:
     explanation = Explanation(
-        nearest=tuple(_with_outside(framing, each) for each in answer.nearest or _nowhere(framing)),
+        nearest=tuple(_with_outside(framing, each) for each in answer.nearest or _whole_cluster(framing)),
         would_fit_if=answer.would_fit_if,
         offered=_offered(framing, answer),
     )
@@ -103,13 +106,18 @@ def _and(text: str) -> str:
 
 
 def _still_stranded(framing: Framing, assignments: Sequence[Assignment]) -> list[Stranded]:
-    """Return the stranded members for which the plan makes no room on their nodes."""
+    """Return the stranded members for which the plan evicts nothing, so that they still have no capacity on their
+    nodes.
+    """
     placed = {id(each.member) for each in assignments}
     return [each for each in framing.stranded if id(each.member) not in placed]
 
 
 def _assignments(framing: Framing, plan: Plan) -> tuple[Assignment, ...]:
-    """Return every placed member in order of set and rank. A member without an index gets its position in the set."""
+    """Return every placed member, in the order of pod set and rank.
+
+    A member whose workload gives no index gets its position in the set.
+    """
     found = []
     for pod_set, members, nodes in zip(framing.problem.sets, framing.members, plan.nodes, strict=True):
         for place, (member, node) in enumerate(zip(members, nodes, strict=True)):
@@ -141,7 +149,7 @@ def _levels(gang: Gang, framing: Framing, plan: Plan) -> tuple[LevelUse, ...]:
 
 
 def _modes(gang: Gang, framing: Framing) -> dict[int, str]:
-    """Return the mode of each level that the gang or one of its sets names; "required" overrides "preferred"."""
+    """Return the mode of each level that the gang or one of its pod sets names. "required" overrides "preferred"."""
     modes: dict[int, str] = {}
     for name in (gang.preferred, *(each.preferred for each in gang.pod_sets)):
         if name is not None:
@@ -167,7 +175,7 @@ def _eviction(framing: Framing, position: int, running: RunningGangs) -> Evictio
 
 
 def _in_base_units(framing: Framing, goals: tuple[Goal, ...]) -> tuple[Goal, ...]:
-    """Return the goals with amounts of the scarcest resource in its base unit (millicores, bytes, pieces)."""
+    """Return the goals with amounts of the scarcest resource in its base unit (millicores, bytes or pieces)."""
     unit = framing.units[scarcest(framing.problem)]
     return tuple(_times(goal, unit) if criterion(goal.name).amount else goal for goal in goals)
 
@@ -180,15 +188,17 @@ def _times(goal: Goal, unit: int) -> Goal:
     return Goal(goal.name, goal.value * unit, goal.bound * unit, parts)
 
 
-def _nowhere(framing: Framing) -> tuple[NearDomain, ...]:
-    """Return the whole cluster as the nearest domain if no node is in the topology; else nothing."""
+def _whole_cluster(framing: Framing) -> tuple[NearDomain, ...]:
+    """Return the whole cluster as the nearest domain if the topology contains no node; otherwise nothing."""
     if len(framing.nodes) > len(framing.guests) or not framing.outside:
         return ()
     return (NearDomain("", (), 0, needed_members(framing.problem), len(framing.guests), {}),)
 
 
 def _with_outside(framing: Framing, near: NearDomain) -> NearDomain:
-    """For the whole cluster, the nodes outside the topology are a reason too."""
+    """Return the near domain; if it is the whole cluster, also with the nodes outside the topology and the label they
+    lack.
+    """
     if near.path or not framing.outside:
         return near
     lacking = Counter(map(wording.lacking, framing.outside.values()))

@@ -1,4 +1,5 @@
-"""Finds members without a node, and why: members that a plan leaves out, and members that no node could ever hold.
+"""Finds members without a node, and the reasons: members that a plan leaves out, and members that no node could ever
+hold.
 
 Reasons have the scheduler's text if there is one (noderesources/fit.go: "Insufficient cpu").
 """
@@ -20,19 +21,21 @@ NOT_FOUND = "no better plan found in the time given"
 """The reason for a node that has free capacity for a member but takes none, although the gang has no rules."""
 _Reason = TypeVar("_Reason", bound=str | Names)
 Reasons = Mapping[str, int]
-"""Number of nodes by the reason that excludes members from them, the most frequent reason first."""
+"""By reason, the number of nodes that take no member for this reason, the most frequent reason first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Misfits:
-    """Pods that no node could hold, whatever pods were evicted, and why each node cannot."""
+    """Pods of one shape that no node could hold, even if every candidate were evicted, with the reasons of the
+    nodes.
+    """
 
     pods: tuple[str, ...]
     reasons: Reasons
 
 
 def left_out(framing: Framing, plan: Plan) -> tuple[int, Reasons]:
-    """Return how many members a plan leaves without a node, and why each node takes none of them.
+    """Return how many members a plan leaves without a node, and the reasons why nodes take none of them.
 
     No pod is evicted for members beyond the minimum, so the capacity that is free after the plan decides.
     """
@@ -46,12 +49,12 @@ def left_out(framing: Framing, plan: Plan) -> tuple[int, Reasons]:
 def left_out_beside(
     framing: Framing, beside: Framing, plan: Plan, in_beside: Plan, takers: Mapping[str, Names]
 ) -> Mapping[str | Names, int]:
-    """Return the reasons of `left_out` for a gang that was planned together with others.
+    """Return the reasons why nodes take none of the members without a node, for a gang planned together with others.
 
     If a node has capacity for a member before the other gangs are placed and none after, the reason names these gangs.
 
     :param beside: the gang's problem after the other gangs are placed; `in_beside`: the same plan in its positions.
-    :param takers: by node, the reason that gangs which were planned together with this one have members there.
+    :param takers: by node, the reason that names the gangs with new members there.
     """
     shapes, _ = _unplaced(framing.problem, plan.nodes)
     rule = _own_rule(framing.problem, plan)
@@ -67,7 +70,7 @@ def left_out_beside(
 
 
 def _unplaced(problem: Problem, nodes: Sequence[Sequence[int | None]]) -> tuple[list[int], int]:
-    """Return the shapes of the members without a node, each once, and the number of these members."""
+    """Return the shapes of the members without a node, each shape once, and the number of these members."""
     waiting = [
         member.shape
         for pod_set, row in zip(problem.sets, nodes, strict=True)
@@ -80,7 +83,7 @@ def _unplaced(problem: Problem, nodes: Sequence[Sequence[int | None]]) -> tuple[
 def _free_after(
     problem: Problem, nodes: Sequence[Sequence[int | None]], victims: Iterable[int]
 ) -> Sequence[Sequence[int]]:
-    """Return the free capacity by node and resource after the victims are evicted and the members are placed."""
+    """Return the free capacity, by node and then by resource, after the plan's evictions and placements."""
     free: list[list[int]] = problem.nodes.free.tolist()
     for victim in (problem.victims[each] for each in victims):
         _add(free[victim.node], victim.requests, 1)
@@ -92,7 +95,9 @@ def _free_after(
 
 
 def _own_rule(problem: Problem, plan: Plan) -> str:
-    """Return why a node with free capacity for a member takes none."""
+    """Return the reason why a node with free capacity for a member takes none: the gang's rules, or the search's
+    end.
+    """
     if _required_domain(problem, plan):
         return f"outside the gang's {problem.levels[problem.required or 0]}"
     between_members = (
@@ -109,7 +114,10 @@ def _own_rule(problem: Problem, plan: Plan) -> str:
 
 
 def misfits(framing: Framing) -> list[Misfits]:
-    """Return the members that no node could hold, by shape; nothing for a gang whose members share one shape."""
+    """Return the members that no node could hold, by shape.
+
+    Empty for a gang whose members share one shape, because the message about the nearest domains says the same.
+    """
     problem = framing.problem
     wanting = [
         (member.shape, whose.pod.metadata.name)
@@ -146,8 +154,9 @@ def limiting_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[s
 
 
 def overruling_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
-    """Return the disruption budgets that overlap on pods in these domains, on nodes that members may use. The Eviction
-    API answers with an error for a pod under two budgets.
+    """Return the disruption budgets that overlap on pods in these domains, on nodes that members may use.
+
+    The Eviction API answers with an error for a pod under two budgets.
     """
     if not framing.overruled:
         return ()
@@ -157,10 +166,10 @@ def overruling_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple
 
 
 def whole_gangs(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
-    """Return the running gangs that block these domains: too many of their pods are on nodes that members may use.
+    """Return the running gangs whose pods block these domains and cannot be evicted.
 
-    Evicting these pods would leave such a gang below its minimum, and not all of its pods may be evicted. So it cannot
-    be evicted as a whole.
+    Too many of the gang's pods are on nodes that members may use: evicting them would leave the gang below its minimum.
+    It cannot be evicted as a whole either, because some of its pods may not be evicted.
     """
     problem = framing.problem
     usable = frozenset[int]().union(*(shape.nodes for shape in problem.shapes))
@@ -179,7 +188,7 @@ def whole_gangs(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, .
 
 
 def _places(framing: Framing, nearest: Iterable[NearDomain]) -> set[int]:
-    """Return the positions of the nodes in the domains that cannot hold all needed members."""
+    """Return the positions of the nodes in those of the domains that cannot hold all needed members."""
     paths = [each.path for each in nearest if each.fits < each.needed]
     return {
         position
@@ -189,14 +198,16 @@ def _places(framing: Framing, nearest: Iterable[NearDomain]) -> set[int]:
 
 
 def _required_domain(problem: Problem, plan: Plan) -> bool:
-    """Whether one domain must hold the gang, and the plan is in one."""
+    """Whether the gang must be in one domain of a required level, and the plan has chosen that domain."""
     return problem.required is not None and any(node is not None for nodes in plan.nodes for node in nodes)
 
 
 def _reason_by_node(
     problem: Problem, shapes: Sequence[int], free: Sequence[Sequence[int]], otherwise: str = ""
 ) -> list[str]:
-    """Return for each node why it holds none of the shapes; `otherwise` for a node with free capacity for one."""
+    """Return, for each node, the reason why it holds no member of the shapes; `otherwise` if it has free capacity for
+    one.
+    """
     found, order = list[str](), _order(problem)
     for node in range(len(problem.nodes)):
         eligible = [shape for shape in shapes if node in problem.shapes[shape].nodes]
@@ -209,18 +220,25 @@ def _reason_by_node(
 
 
 def _counted(reasons: Iterable[_Reason]) -> Mapping[_Reason, int]:
-    """How many nodes each reason keeps out, the most frequent reason first."""
+    """Return how many nodes have each reason, the most frequent reason first."""
     return dict(sorted(Counter(reasons).items(), key=lambda each: (-each[1], str(each[0]))))
 
 
 def _order(problem: Problem) -> list[int]:
-    """Return the resource positions, the gang's scarcest first: messages name the first one that is short."""
+    """Return the positions of the resources, the gang's scarcest resource first.
+
+    Messages name the first resource in this order that is short.
+    """
     scarce = scarcest(problem)
     return [scarce, *(each for each in range(len(problem.resources)) if each != scarce)]
 
 
 def _short(problem: Problem, shape: int, free: Sequence[int], order: Sequence[int]) -> str | None:
-    """Return the first resource that is short for a member of the shape; None if none is short."""
+    """Return the scheduler's reason for the first resource that is short for a member of the shape; None if none is
+    short.
+
+    `free`: the node's free capacity by resource. `order`: positions of resources.
+    """
     requests = problem.shapes[shape].requests
     resource = next((problem.resources[each] for each in order if 0 < requests[each] > free[each]), None)
     return None if resource is None else shortage(resource)

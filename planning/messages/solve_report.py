@@ -13,12 +13,12 @@ Json = dict[str, Any]
 
 
 def solve_report(decisions: Iterable[Decision]) -> Json:
-    """The report as plain JSON data, gangs in the order of their planning."""
+    """Return the decisions as JSON data (a SolveReport), in the order in which the gangs were planned."""
     return {"apiVersion": API_VERSION, "kind": KIND, "gangs": [gang_report(each) for each in decisions]}
 
 
 def gang_report(decision: Decision) -> Json:
-    """One gang's entry."""
+    """Return the entry of one gang in the SolveReport."""
     gang = decision.gang
     return {
         "namespace": decision.key.namespace,
@@ -40,13 +40,15 @@ def gang_report(decision: Decision) -> Json:
 
 
 def name_of(decision: Decision) -> str:
-    """The name of the object that asked; the gang's own where only its pods did."""
+    """Return the name of the object that asks for the gang; if only its pods ask for it, the gang's own name."""
     gang = decision.gang
     return decision.key.name if gang is None else gang.shown_as
 
 
 def members_of(decision: Decision) -> int:
-    """Members expected, or more where more exist."""
+    """Return the number of members that the gang expects, or the number that exist if that is higher; 0 without a
+    gang.
+    """
     return max(decision.gang.expected, len(decision.gang.members)) if decision.gang else 0
 
 

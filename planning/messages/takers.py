@@ -21,10 +21,11 @@ from solver.plan import Plan, Proof
 def with_takers(
     decisions: Sequence[Decision], snapshot: Snapshot, framed: Callable[[Gang, Snapshot], Framing | Decision]
 ) -> list[Decision]:
-    """Return the decisions of one tier; messages about members without a node name the gangs that took the nodes.
+    """Return the decisions of one tier, in which messages about members without a node name the gangs that took the
+    nodes.
 
-    :param snapshot: the cluster before the tier.
-    :param framed: frames a gang on a snapshot.
+    :param snapshot: the cluster before the tier was planned.
+    :param framed: returns a gang's problem on a snapshot, or a decision if there is nothing to solve.
     """
     return [
         _with_takers(decision, [each for each in decisions if each is not decision], snapshot, framed)
@@ -51,7 +52,7 @@ def _with_takers(
 
 
 def _takers(others: Sequence[Decision]) -> Mapping[str, Names]:
-    """Return for each node the reason that gangs place new members there."""
+    """Return, for each node on which these gangs place new members, the reason "taken by" these gangs."""
     found: dict[str, dict[str, None]] = {}
     for decision in others:
         for each in decision.assignments:
@@ -67,7 +68,7 @@ def _takers(others: Sequence[Decision]) -> Mapping[str, Names]:
 
 
 def _plan_in(framing: Framing, decision: Decision) -> Plan:
-    """Return the decision's plan in the positions of a problem."""
+    """Return the decision's plan with the node and victim positions of this problem."""
     nodes = {name: position for position, name in enumerate(framing.nodes)}
     placed = {each.member.pod.key: nodes.get(each.node) for each in decision.assignments}
     evicted = {f"{each.namespace}/{each.name}" for each in decision.evictions}

@@ -60,13 +60,16 @@ def _unbound(gang: Gang) -> list[Pod]:
 
 
 def _has_room(gang: Gang, state: NodeState, requests: Iterable[Amounts]) -> bool:
-    """Whether the free capacity of the node is enough for a member. `requests`: the members' different requests."""
+    """Whether the node has enough free capacity for one of the members. `requests`: the members' different requests."""
     free, _ = room(state, priority=gang.priority)
     return any(all(amount <= free.get(name, 0) for name, amount in asked.items()) for asked in requests)
 
 
 def _labelled(snapshot: Snapshot, names: set[str], label: str, topology: Topology, near: Sequence[str]) -> Snapshot:
-    """Return the snapshot in which these nodes have the label, with the value of the nearest domain."""
+    """Return the snapshot in which the named nodes have the label, with the value of the nearest domain.
+
+    `label`: a key, or `key=value` for a node pool.
+    """
     key, _, value = label.partition("=")
     value = value or next(iter(_domain(topology, [label], near)[-1:]), "") or "one"
     return replace(
@@ -85,7 +88,9 @@ def _with_label(state: NodeState, key: str, value: str) -> NodeState:
 
 
 def _domain(topology: Topology, labels: Sequence[str], near: Sequence[str]) -> tuple[str, ...]:
-    """Return the part of the nearest domain's path down to the level of the labels; () if they belong to no level."""
+    """Return the path of the nearest domain, cut off at the level that the labels belong to; () if they belong to
+    none.
+    """
     for position, level in reversed([*enumerate(topology.levels[:-1])]):
         if not {*labels}.isdisjoint(level.label_keys) and len(near) > position:
             return tuple(near[: position + 1])

@@ -1,4 +1,4 @@
-"""Decisions in words: one line for a person, short enough for an admission warning where the names allow it."""
+"""Texts of decisions for users: one line, short enough for an admission warning if the names allow it."""
 
 import re
 from collections import Counter
@@ -28,12 +28,15 @@ _ONE_BY_ONE = "not proven optimal (gangs of one priority were planned one after 
 
 
 def pods(count: int) -> str:
-    """`1 pod`, `4 pods`."""
+    """Return a number of pods as text: `1 pod`, `4 pods`."""
     return f"{count} pod" if count == 1 else f"{count} pods"
 
 
 def compressed(names: Iterable[str], shown: int = _RUNS_SHOWN) -> str:
-    """Names in natural order, consecutive numbers joined (`node-5..8`), the rest counted after `shown` runs."""
+    """Return names as text, in natural order, with consecutive numbers joined: `node-5..8`.
+
+    After `shown` runs of names, the remaining names are counted: `a1..3, b and 5 more`.
+    """
     runs = _runs(sorted(set(names), key=natural_key))
     texts = [_run_text(run) for run in runs[:shown]]
     rest = sum(len(run) for run in runs[shown:])
@@ -41,7 +44,7 @@ def compressed(names: Iterable[str], shown: int = _RUNS_SHOWN) -> str:
 
 
 def listed(names: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Return the names as an enumeration: `a`, `a and b`, `a, b and c`. Expects at least one name."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
@@ -58,7 +61,7 @@ def placed(
     """Return the message of a plan: number of pods, domain and nodes, victims, proof, and the preferred level's result.
 
     `in_turn`: the plan is the best for this gang, but other gangs compete with it. `in_part`: the plan is the best
-    under the constraints that were considered; the caller appends those that were not.
+    under the constraints that were considered; the caller appends the constraints that were not.
     """
     new = [each for each in assignments if not each.held]
     held = len(assignments) - len(new)
@@ -82,7 +85,8 @@ def refused(
     misfits: Sequence[Misfits] = (),
     kept: Sequence[Names] = (),
 ) -> Message:
-    """Return the message of a rejection: the need, the members that fit on no node, the nearest domains, the obstacles.
+    """Return the message of a rejection: what the gang needs, its pods that fit on no node, the nearest domains, and
+    `kept`.
 
     `needed`: how many members must run together, by the minimums of the gang and its sets. `kept`: texts about the
     reasons why running pods cannot be evicted.
@@ -96,9 +100,10 @@ def refused(
 
 
 def never_fits(largest: NearDomain, required: str) -> str:
-    """Say that a gang fits nowhere even without other pods, with the largest domain and its size.
+    """Return the message for a gang that fits nowhere even without other pods. It names the largest domain and its
+    size.
 
-    :param required: the level of which one domain must hold the gang, "" for none.
+    :param required: the name of the level of which one domain must hold the gang; "" if no level is required.
     """
     nodes = "1 node" if largest.nodes == 1 else f"{largest.nodes} nodes"
     where = f"the largest {required}, {domain(largest.path)} ({nodes})," if required else f"the cluster ({nodes})"
@@ -112,7 +117,11 @@ def never_fits(largest: NearDomain, required: str) -> str:
 
 
 def kept(budgets: Sequence[str], overruling: Sequence[str], gangs: Sequence[str] = ()) -> Iterable[Names]:
-    """Yield the reasons why running pods cannot be evicted."""
+    """Yield texts about running pods that cannot be evicted.
+
+    `budgets`: disruption budgets that allow too few evictions. `overruling`: budgets that cover the same pod. `gangs`:
+    running gangs that could only be evicted as a whole.
+    """
     if budgets:
         text = "evictions there are limited by"
         yield Names(f"{text} PodDisruptionBudget {listed(budgets)}", f"{text} {len(budgets)} PodDisruptionBudgets")
@@ -132,8 +141,8 @@ def planned_after(others: Names, refusal: Message) -> Message:
     )
 
 
-def leans_on(others: Names, refusal: Message) -> Message:
-    """Return the message of a rejection that is unproven: the gang may need pods of unplaced gangs near it."""
+def needs_unplaced(others: Names, refusal: Message) -> Message:
+    """Return the message of a rejection that is unproven because the gang may need pods of unplaced gangs near it."""
     before = "not proven that there is no place: it may need pods of "
     return Message.of(before, others, " near it, and there is no place for these yet; ", refusal)
 
@@ -144,7 +153,7 @@ def no_place_beside(others: Names, refusal: Message) -> Message:
 
 
 def gangs(keys: Sequence[GangKey]) -> Names:
-    """`gang default/a`, `gangs default/a and default/b`; gangs beyond `_GANGS_SHOWN` are counted."""
+    """Return the text `gang default/a` or `gangs default/a and default/b`; gangs beyond `_GANGS_SHOWN` are counted."""
     rest = len(keys) - _GANGS_SHOWN
     names = [str(each) for each in keys[:_GANGS_SHOWN]]
     shown = f"{', '.join(names)} and {rest} more" if rest > 0 else listed(names)
@@ -152,12 +161,12 @@ def gangs(keys: Sequence[GangKey]) -> Names:
 
 
 def gangs_by_number(count: int) -> str:
-    """`another gang`, `2 other gangs`: text for a reader who may not see the gangs' names."""
+    """Return `another gang` or `2 other gangs`: the text for a reader who may not see the gangs' names."""
     return "another gang" if count == 1 else f"{count} other gangs"
 
 
 def why_here(beside: NextDoor) -> str:
-    """Return the cost of the best plan outside the gang's domain, in the first goal in which that plan is worse."""
+    """Return what the best plan outside the gang's domain costs more, in the first goal in which that plan is worse."""
     if not beside.paths:
         return f"no other {beside.level} can hold it"
     where = f"{beside.level} {listed([domain(path) for path in beside.paths[:_DOMAINS_SHOWN]])}"
@@ -167,7 +176,7 @@ def why_here(beside: NextDoor) -> str:
 
 
 def _loss(beside: NextDoor) -> str:
-    """Return the loss in the words of the solver's objective."""
+    """Return the loss as text, with the template of the solver's goal."""
     of, level = criterion(beside.goal), beside.goal.partition("/")[2]
     loss = of.loss
     if of.counting and beside.part.startswith(of.counting):
@@ -176,12 +185,14 @@ def _loss(beside: NextDoor) -> str:
 
 
 def unfulfilled(needed: int, wishes: Sequence[str]) -> str:
-    """Return the message for a gang that would fit, but without a plan that meets the rules between its members."""
+    """Return the message for a gang that fits by capacity, but without a found plan that meets the rules between its
+    members.
+    """
     return f"no placement of {pods(needed)} found, nor proven impossible, that fulfils {listed(wishes)}"
 
 
 def more_pods(existing: int, needed: int, pod_set: str = "") -> Message:
-    """Return the missing pods of an incomplete gang: `1 more pod: 3 of 4 exist`."""
+    """Return the message part about the missing pods of an incomplete gang: `1 more pod: 3 of 4 exist`."""
     missing = needed - existing
     of = f" of {pod_set}" if pod_set else ""
     more = Count(f"{missing} more {'pod' if missing == 1 else 'pods'}")
@@ -189,7 +200,7 @@ def more_pods(existing: int, needed: int, pod_set: str = "") -> Message:
 
 
 def one_by_one(gang: Gang) -> str:
-    """Return the remedy for a workload that creates pods only when other pods run, as the end of a message.
+    """Return the remedy for a workload that creates further pods only when its first pods run, as the end of a message.
 
     "" if no remedy is needed, because capacity is reserved for the expected pods.
     """
@@ -204,9 +215,10 @@ def one_by_one(gang: Gang) -> str:
 
 
 def _stateful_sets(gang: Gang) -> str:
-    """Return the remedy for StatefulSets of which only one pod exists, if nothing but the pods is known; else "".
+    """Return the remedy for StatefulSets of which only one pod exists, as the end of a message; "" if there are none.
 
-    By default a StatefulSet creates its second pod when the first one runs. A gated first pod never runs.
+    It is for gangs of which nothing but the pods is known. By default a StatefulSet creates its second pod only when
+    the first one runs. A gated first pod never runs.
     """
     owners = [controller_of(member.pod) for member in gang.members if not member.pod.bound]
     names = Counter(owner.name for owner in owners if owner is not None and owner.kind == "StatefulSet")
@@ -224,7 +236,10 @@ def lacking(label: str) -> str:
 
 
 def with_labels(nodes: Sequence[str], labels: Sequence[str], domain_path: Sequence[str]) -> str:
-    """Return the text of a change that puts the nodes into the topology. `domain_path`: their domain; empty: any."""
+    """Return the text of a label change that would put the nodes into the topology: `node a had the label b`.
+
+    `domain_path`: the domain in which the nodes would be; empty: any domain.
+    """
     one = len(nodes) == 1
     who = f"node {nodes[0]}" if one else f"nodes {compressed(nodes)}"
     keys = [each for each in labels if "=" not in each]
@@ -235,12 +250,12 @@ def with_labels(nodes: Sequence[str], labels: Sequence[str], domain_path: Sequen
 
 
 def domain(path: Sequence[str]) -> str:
-    """Return a domain's path, joined by slashes; `the cluster` for the empty path."""
+    """Return a domain's path as text, joined by slashes; `the cluster` for the empty path."""
     return "/".join(path) if path else "the cluster"
 
 
 def _runs(names: Sequence[str]) -> list[list[str]]:
-    """Consecutive names that differ by one in their last number."""
+    """Return the sorted names, grouped into runs of names that differ only by one in their last number."""
     runs: list[list[str]] = []
     for name in names:
         if runs and _follows(runs[-1][-1], name):
@@ -292,7 +307,7 @@ def _where(levels: Sequence[LevelUse]) -> str:
 
 
 def _after(evictions: Sequence[Eviction]) -> str:
-    """Return the text about the victims, by name; victims beyond `_VICTIMS_SHOWN` are counted."""
+    """Return the text about the victims: the first `_VICTIMS_SHOWN` by name, and the number of the others."""
     names = [f"{each.namespace}/{each.name}" for each in evictions[:_VICTIMS_SHOWN]]
     rest = len(evictions) - len(names)
     return "after evicting " + (f"{', '.join(names)} and {rest} more" if rest else listed(names))
@@ -346,7 +361,9 @@ def unmodelled(wishes: Sequence[str]) -> str:
 
 
 def left_behind(names: Sequence[str]) -> str:
-    """Return the text about members pinned to a domain in which no sibling is left, as the end of a message."""
+    """Return the text about members that are pinned beside siblings which are gone, as the end of a message; "" for
+    none.
+    """
     if not names:
         return ""
     who, it = (f"pod {names[0]} was", "it") if len(names) == 1 else (f"pods {compressed(names)} were", "them")

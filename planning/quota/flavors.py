@@ -1,4 +1,4 @@
-"""A gang in one choice of flavors: restricted to their nodes, with their tolerations and their topology."""
+"""A gang in one choice of flavors: restricted to the flavors' nodes, with their tolerations and their topology."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ Choice = Mapping[str, str]
 
 
 def choices(queue: ClusterQueue, resources: Iterable[str]) -> Iterator[Choice]:
-    """Every way of taking the resources from the queue's flavors, in the order in which they are tried.
+    """Yield every choice of flavors for these resources of a queue, in the order in which they are tried.
 
     The flavors of the first resource group change last. Resources that no group covers are in no choice.
     """
@@ -29,12 +29,12 @@ def choices(queue: ClusterQueue, resources: Iterable[str]) -> Iterator[Choice]:
 
 
 def names_of(choice: Choice) -> tuple[str, ...]:
-    """The flavors of a choice, each once."""
+    """Return the names of the flavors of a choice, each once, sorted."""
     return tuple(sorted(set(choice.values())))
 
 
 def obstacle(gang: Gang, flavors: Sequence[Flavor]) -> str:
-    """Return why the gang can never use these flavors, regardless of free capacity; "" if it can."""
+    """Return the reason why the gang can never use these flavors, regardless of free capacity; "" if it can."""
     named = {each.topology for each in flavors if each.topology and not gang.topology}
     if len(named) > 1:
         return f"flavors {' and '.join(each.name for each in flavors)} have different topologies"
@@ -60,10 +60,11 @@ def _without_flavor(gang: Gang) -> str:
 
 
 def in_flavors(gang: Gang, flavors: Sequence[Flavor]) -> Gang:
-    """Return the gang as it is planned and released in these flavors. The result has no account.
+    """Return the gang as it is planned and released in these flavors: with their node labels, tolerations and topology.
 
-    A gang that names no level prefers the narrowest of the topology's own levels, if its account says so. A gang that
-    names a topology itself is placed in that topology.
+    The result has no account, so the planner treats it like a gang without a queue. A gang that names no level prefers
+    the narrowest of the topology's own levels, if its account says so. A gang that names a topology itself is placed in
+    that topology.
     """
     account = gang.account
     topology = next((each for each in flavors if each.topology and not gang.topology), None)
@@ -83,25 +84,27 @@ def in_flavors(gang: Gang, flavors: Sequence[Flavor]) -> Gang:
 
 
 def node_labels(flavors: Iterable[Flavor]) -> tuple[tuple[str, str], ...]:
-    """The labels that nodes of all these flavors carry."""
+    """Return the node labels that a node must carry to belong to all these flavors."""
     return tuple(dict.fromkeys(label for each in flavors for label in each.node_labels))
 
 
 def _rules(flavor: Flavor) -> Iterator[NodeRule]:
-    """Yield the rules that exclude nodes outside the flavor, with the reason for messages."""
+    """Yield a node rule for each label of the flavor, with the message for nodes that lack the label."""
     for key, value in flavor.node_labels:
         reason = f"node(s) were not of flavor {flavor.name} ({key}={value})"
         yield labelled(key, value, reason, f"label {key}={value} on the nodes")
 
 
 def flavors_in_use(gang: Gang) -> tuple[Flavor, ...]:
-    """The flavors of the gang's plan in force, as far as they still exist."""
+    """Return the flavors of the gang's plan in force, as far as they still exist; empty without a queue."""
     account = gang.account
     return () if account is None else tuple(each for each in account.flavors if each.name in account.used)
 
 
 def settled(gang: Gang, planned: Sequence[str] = ()) -> Gang:
-    """Return the gang in the flavors of its plan in force, or in the flavors `planned`; unchanged if there are none."""
+    """Return the gang restricted to the flavors of its plan in force, or to the flavors `planned`; unchanged without
+    flavors.
+    """
     if gang.account is not None and planned:
         gang = replace(gang, account=replace(gang.account, used=tuple(planned)))
     used = flavors_in_use(gang)
@@ -109,14 +112,15 @@ def settled(gang: Gang, planned: Sequence[str] = ()) -> Gang:
 
 
 def choice_in_use(account: Account, resources: Iterable[str]) -> Choice | None:
-    """Return the choice of flavors of the plan in force for the resources; None if it is not known."""
+    """Return the choice of flavors that the plan in force has made for these resources; None if it is not known."""
     used = set(account.used)
     return next((each for each in choices(account.queue, resources) if set(each.values()) <= used), None)
 
 
 def choice_on(account: Account, labels: Mapping[str, str], resources: Iterable[str]) -> Choice | None:
-    """Return the first choice of flavors whose node labels match; None for no match. A pod on a node with these labels
-    is assumed to use it.
+    """Return the first choice of flavors that fits the labels of a node; None if no choice fits.
+
+    A pod that runs on the node is assumed to use the quota of this choice.
     """
     known = {each.name: each for each in account.flavors}
     for choice in choices(account.queue, resources):

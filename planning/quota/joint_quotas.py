@@ -17,7 +17,7 @@ Tree = tuple[str, str, str]
 
 @dataclass(slots=True)
 class _Stated:
-    """A quota under construction, in base units."""
+    """One quota constraint of a joint problem while it is built, in base units."""
 
     shares: list[TreeShare]
     charges: Counter[tuple[int, int, int, int]] = field(default_factory=Counter)
@@ -27,8 +27,8 @@ class _Stated:
 def quotas_of(gangs: Sequence[tuple[Gang, Choice]], framing: Framing, usage: Usage) -> tuple[Quota, ...]:
     """Return the quotas that may limit the plans of these gangs, each gang in a choice of flavors.
 
-    `framing`: the joint framing of these gangs. `usage`: the usage of other gangs. A quota that covers all members is
-    left out.
+    `framing`: the joint framing of these gangs. `usage`: the quota that other gangs use. A quota that suffices for all
+    members is left out.
     """
     found: dict[Tree, _Stated] = {}
     for (gang, choice), rules in zip(gangs, framing.problem.gangs, strict=True):
@@ -42,8 +42,8 @@ def quotas_of(gangs: Sequence[tuple[Gang, Choice]], framing: Framing, usage: Usa
     return tuple(_in_small_units(tree, stated) for tree, stated in found.items() if not _covers_all_members(stated))
 
 
-def may_bind(gangs: Sequence[tuple[Gang, Choice]], usage: Usage) -> bool:
-    """Whether a quota does not cover all members of these gangs, each in a choice of flavors."""
+def quotas_may_limit(gangs: Sequence[tuple[Gang, Choice]], usage: Usage) -> bool:
+    """Whether a quota may limit these gangs, each in a choice of flavors: it does not suffice for all their members."""
     found: dict[Tree, _Stated] = {}
     for gang, choice in gangs:
         for resource, flavor in choice.items():
@@ -51,7 +51,7 @@ def may_bind(gangs: Sequence[tuple[Gang, Choice]], usage: Usage) -> bool:
     return not all(map(_covers_all_members, found.values()))
 
 
-def share_a_quota(gangs: Sequence[Gang]) -> bool:
+def any_shared_quota(gangs: Sequence[Gang]) -> bool:
     """Whether two of the gangs are charged to one queue, or to queues of one tree of cohorts."""
     seen = set[str]()
     for gang in gangs:
@@ -70,7 +70,10 @@ def _charge(
     members: Iterable[tuple[int, int, Member]],
     usage: Usage,
 ) -> None:
-    """Charge the members of a gang, each with its set and shape, for one resource in one flavor."""
+    """Add the members' requests for one resource to the quota constraint in `found` to which the gang is charged.
+
+    `place`: flavor and resource. `members`: each with the positions of its pod set and shape.
+    """
     account, (flavor, resource) = gang.account, place
     if account is None:
         return
@@ -84,7 +87,7 @@ def _charge(
 
 
 def _covers_all_members(stated: _Stated) -> bool:
-    """Whether the quota covers all members of all gangs."""
+    """Whether the quota suffices for all members of all gangs that are charged to it."""
     used = [each.used for each in stated.shares]
     for (share, _, _, amount), count in stated.charges.items():
         used[share] += amount * count
@@ -99,8 +102,9 @@ def _covers_all_members(stated: _Stated) -> bool:
 
 
 def _in_small_units(tree: Tree, stated: _Stated) -> Quota:
-    """The quota in the largest unit that divides all amounts. An amount that can never be used up is cut down, so that
-    sums stay within 64 bits.
+    """Return the quota in the largest unit that divides all its amounts.
+
+    An amount that can never be used up is cut down, so that sums stay within 64 bits.
     """
     most = sum(each.used for each in stated.shares) + sum(
         amount * count for (_, _, _, amount), count in stated.charges.items()

@@ -1,4 +1,7 @@
-"""Plans a gang of a queue: finds its flavors, the members that the quota covers, and what the gang waits for."""
+"""Plans a gang of a queue: chooses its flavors, and leaves out members for which the quota does not suffice.
+
+If no choice of flavors succeeds, the decision says what the gang waits for.
+"""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,9 +23,10 @@ from solver.plan import Proof
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """The failed attempt to plan a gang in one choice of flavors.
+    """The failed attempt to plan a gang in one choice of flavors. `line`: the reason, as a message.
 
-    `never`: the choice fails even in an empty cluster. `exhausted`: other gangs use the quota that the gang needs.
+    `decision`: the planner's rejection if the quota sufficed. `never`: the choice fails even in an empty cluster.
+    `exhausted`: other gangs use the quota that the gang needs.
     """
 
     line: Message
@@ -32,10 +36,10 @@ class _Tried:
 
 
 def decide_in_queue(gang: Gang, usage: Usage, snapshot: Snapshot, plan: Callable[[Gang], Decision]) -> Decision:
-    """Return the decision for a gang with an account, in the first choice of flavors in which quota and plan succeed.
+    """Return the decision for a gang of a queue, in the first choice of flavors in which both quota and plan succeed.
 
-    Choices are tried in the queue's order. Members beyond the minimum that the quota does not cover are left out. A
-    gang that runs in part stays in its flavors. `plan` plans a gang without an account.
+    Choices are tried in the queue's order. Members beyond the minimum for which the quota does not suffice are left
+    out. A gang that runs in part stays in its flavors. `plan`: plans a gang without regard to queues.
     """
     account = gang.account
     if account is None:
@@ -52,9 +56,10 @@ def decide_in_queue(gang: Gang, usage: Usage, snapshot: Snapshot, plan: Callable
 
 
 def open_choices(gang: Gang, snapshot: Snapshot) -> list[tuple[Choice, Gang]]:
-    """The choices of flavors in which the gang may be planned, in the queue's order, each with the gang in them.
+    """Return the choices of flavors in which the gang may be planned, in the queue's order, each with the gang in it.
 
-    Quotas and nodes are not considered. Empty if the queue is not open to the gang, or if no flavor can have it.
+    Free quota and nodes are not considered. Empty if the queue does not accept the gang, or if the gang can use no
+    flavor. A gang without a queue has one empty choice.
     """
     account = gang.account
     if account is None:
@@ -70,9 +75,9 @@ def open_choices(gang: Gang, snapshot: Snapshot) -> list[tuple[Choice, Gang]]:
 
 
 def within_quota(gang: Gang, choice: Choice, placed: Sequence[Member], usage: Usage) -> Sequence[Member]:
-    """The placed members of a gang, and the other members that its quota would cover one by one beside them.
+    """Return the placed members of a gang, and those of its other members for which the remaining quota suffices.
 
-    `usage`: what all gangs use, with the placed members.
+    Each other member is checked by itself. `usage`: the quota that all gangs use, including the placed members.
     """
     account = gang.account
     if account is None or len(placed) == len(gang.members):
@@ -88,7 +93,11 @@ def within_quota(gang: Gang, choice: Choice, placed: Sequence[Member], usage: Us
 
 
 def in_choice(decision: Decision, gang: Gang, choice: Choice) -> Decision:
-    """The decision for a gang that was planned in a choice of flavors, as the decision of the charged gang."""
+    """Return the decision of a gang that was planned in a choice of flavors, with the gang as it is charged to its
+    queue.
+
+    The message of a plan also names the flavors, and the members for which the quota does not suffice.
+    """
     account = gang.account
     if account is None or decision.outcome is not Outcome.PLACED:
         return replace(decision, gang=gang)
@@ -103,7 +112,7 @@ def _where(account: Account, choice: Choice) -> str:
 
 
 def charged(decision: Decision, usage: Usage) -> Usage:
-    """Return the usage after the decision has been carried out."""
+    """Return the quota that all gangs use after the decision's plan has been carried out."""
     gang = decision.gang
     if gang is None or gang.account is None or decision.outcome is not Outcome.PLACED:
         return usage
@@ -115,7 +124,7 @@ def charged(decision: Decision, usage: Usage) -> Usage:
 
 
 def still_covered(decision: Decision, usage: Usage) -> bool:
-    """Whether the quotas that a plan takes are still free, of its queue or to be borrowed."""
+    """Whether the quota that a plan needs is still free: in the queue itself, or to be borrowed."""
     gang = decision.gang
     if gang is None or gang.account is None:
         return True
@@ -130,13 +139,16 @@ def still_covered(decision: Decision, usage: Usage) -> bool:
 
 
 def takes_namespace(account: Account, namespace: str, snapshot: Snapshot) -> bool:
-    """Whether the gang's queue is open to its namespace."""
+    """Whether the ClusterQueue's `namespaceSelector` accepts gangs of this namespace."""
     labels = {"kubernetes.io/metadata.name": namespace, **snapshot.namespaces.get(namespace, {})}
     return selects(account.queue.namespaces, labels)
 
 
 def _shut_out(gang: Gang, account: Account, snapshot: Snapshot) -> str:
-    """Return what the gang waits for before its queue accepts it; "" if the queue accepts it."""
+    """Return what the gang waits for before its queue can accept it; "" if the queue accepts it.
+
+    The queue must accept the namespace and have a quota for each requested resource.
+    """
     queue, namespace = account.queue, gang.key.namespace
     if not takes_namespace(account, namespace, snapshot):
         return f"namespace {namespace} to be admitted by ClusterQueue {queue.name} (spec.namespaceSelector)"
@@ -146,7 +158,9 @@ def _shut_out(gang: Gang, account: Account, snapshot: Snapshot) -> str:
 
 
 def _choices(gang: Gang, account: Account) -> Iterator[Choice]:
-    """Yield the choices of flavors that the gang may use: all, or those of its plan in force if it runs in part."""
+    """Yield the choices of flavors that the gang may use: all, or only those of its plan in force if it runs in
+    part.
+    """
     bound = any(held_node(member.pod) for member in gang.members)
     for choice in choices(account.queue, needs(gang.members)):
         if not (bound and account.used) or set(choice.values()) <= set(account.used):
@@ -171,10 +185,10 @@ def _try(
 
 
 def _covered(gang: Gang, balances: Mapping[str, QuotaBalance], usage: Usage) -> Sequence[Member] | _Tried:
-    """Return the members that the quota covers, or the failed attempt if it does not cover the minimum.
+    """Return the members for which the quota suffices, or the failed attempt if it does not suffice for the minimum.
 
-    Members that hold capacity are covered first. If one member of a set is not covered, later members of the set are
-    not covered either.
+    Members that hold capacity come first. If the quota does not suffice for one member of a set, later members of the
+    set are left out as well.
     """
     left = {name: balance.left(usage) for name, balance in balances.items()}
     least = _least(gang, left)
@@ -197,7 +211,8 @@ def _covered(gang: Gang, balances: Mapping[str, QuotaBalance], usage: Usage) -> 
 
 def _least(gang: Gang, left: Mapping[str, int]) -> Sequence[Member]:
     """Return the members that must start together: each set's minimum, then as many more as the gang's minimum needs.
-    If there is a choice, the members that take the smallest share of the remaining quota are chosen.
+
+    If there is a choice, the members that take the smallest share of the remaining quota (`left`) are chosen.
     """
     in_turn, need = _in_turn(gang), Counter[str]()
     wanted = {each.name: each.min_count for each in gang.pod_sets} if not gang.succeeded else {}
@@ -210,10 +225,10 @@ def _least(gang: Gang, left: Mapping[str, int]) -> Sequence[Member]:
 
 
 def _cheapest(members: Sequence[Member], count: int, need: Counter[str], left: Mapping[str, int]) -> list[Member]:
-    """Return `count` of the members, chosen greedily one by one. Members that hold capacity already come first. Then
-    the member is chosen that leaves the most of the resource that is scarcest after it.
+    """Return `count` of the members, chosen greedily one by one so that little of the remaining quota (`left`) is used.
 
-    `need`: the requests of the members that were chosen before; the new members' requests are added to it.
+    Members that hold capacity already come first. Then the member is chosen after which the scarcest resource has the
+    most left. `need`: the requests of the members that were chosen before; the new members' requests are added to it.
     """
     alike: dict[tuple[bool, tuple[tuple[str, int], ...]], deque[Member]] = {}
     for member in members:
@@ -240,7 +255,10 @@ def _in_turn(gang: Gang) -> list[Member]:
 
 
 def _short(balance: QuotaBalance, need: int, left: int, usage: Usage) -> _Tried:
-    """Return why the quota does not cover the gang, with nominal, borrowable and used quota, and its users."""
+    """Return the failed attempt for a quota that does not suffice, with a message about its amounts and its users.
+
+    `need`: what the gang needs; `left`: what is free.
+    """
     everything, name = balance.left(NO_USAGE), balance.resource
     wanted, where = f"{written(name, need)} {name}", f"flavor {balance.flavor} of ClusterQueue {balance.queue.name}"
     if need > everything:
@@ -258,8 +276,9 @@ def _short(balance: QuotaBalance, need: int, left: int, usage: Usage) -> _Tried:
 
 
 def _refused(gang: Gang, account: Account, tried: Sequence[_Tried]) -> Decision:
-    """Return the decision if all choices of flavors failed. If used quota may become free again, the gang waits; else
-    it is unplaceable.
+    """Return the decision for a gang for which all choices of flavors failed.
+
+    If used quota may become free again, the gang waits. Otherwise it is unplaceable.
     """
     if not tried:
         return _waits(gang, f"ClusterQueue {account.queue.name} to have the flavors that its running members use")

@@ -1,4 +1,4 @@
-"""Estimated starts of gangs that wait for quota, from the times at which the gangs that use it are expected to end.
+"""Estimates when gangs that wait for quota can start, from the expected ends of the gangs that use the quota.
 
 An estimate assumes that each gang with a known end runs until then, and that all other gangs go on. Gangs start in
 planning order. Free capacity is not considered: quota is the only thing that a gang waits for.
@@ -24,19 +24,19 @@ from planning.stories.facts import placed_at, shown_key
 MOST_WAITING, MOST_ENDS = 20, 200
 """The most gangs of a queue that get an estimate, and the most ends that are considered. They bound the time."""
 LONGEST = timedelta(days=3650)
-"""Longer durations say nothing about an end."""
+"""Longer durations than this are ignored: they are no estimate of an end."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedEnds:
-    """When gangs end. `ends`: of running gangs. `durations`: how long a gang runs from its start."""
+    """When gangs end. `ends`: the expected end of running gangs. `durations`: how long a gang runs after its start."""
 
     ends: Mapping[GangKey, datetime] = field(default_factory=dict)
     durations: Mapping[GangKey, timedelta] = field(default_factory=dict)
 
 
 def expected_ends_of(gangs: Iterable[Gang], sources: Sources, now: datetime) -> ExpectedEnds:
-    """Return the ends that the workloads of the gangs say.
+    """Return the ends and durations that the gangs' workloads state.
 
     The annotation `phalanx.dev/expected-duration` counts from the time at which the gang was placed. The field
     `activeDeadlineSeconds` counts from the workload's `startTime`. The annotation is preferred until its time is over.
@@ -67,12 +67,12 @@ def expected_ends_of(gangs: Iterable[Gang], sources: Sources, now: datetime) -> 
 def estimated_starts(
     account: Account, waiting: Sequence[Gang], usage: Usage, expected: ExpectedEnds, now: datetime
 ) -> Mapping[GangKey, datetime]:
-    """Return when waiting gangs of a queue start, as far as known ends free enough quota.
+    """Return when the waiting gangs of a queue can start, as far as known ends free enough quota.
 
-    A gang for which the quota is free now has no estimate: it waits for something else.
+    A gang for which the quota is free now has no estimate, because it waits for something else.
 
     :param waiting: the gangs of the account's queue, in planning order.
-    :param usage: the usage of all gangs.
+    :param usage: the quota that all gangs use.
     """
     events = [(max(end, now), str(key), key) for key, end in expected.ends.items() if key in usage.by_gang]
     events = heapq.nsmallest(MOST_ENDS, events)
@@ -97,7 +97,7 @@ def estimated_starts(
 
 
 def _fitting(gang: Gang, account: Account, usage: Usage) -> Choice | None:
-    """Return the first choice of flavors in which the gang's quota is free. None if there is none."""
+    """Return the first choice of flavors in which the gang's quota is free; None if there is none."""
     wanted, total = needs(gang.members), usage.in_total()
     for choice in choices(account.queue, wanted):
         balances = {
@@ -110,14 +110,19 @@ def _fitting(gang: Gang, account: Account, usage: Usage) -> Choice | None:
 
 
 def _expected(manifest: Manifest) -> timedelta | None:
-    """Return how long a workload expects to run, by its annotation."""
+    """Return how long a workload is expected to run, by its annotation `phalanx.dev/expected-duration`; None without
+    it.
+    """
     annotations = _section(_section(manifest, "metadata"), "annotations")
     seconds = expected_seconds({key: each for key, each in annotations.items() if isinstance(each, str)})
     return None if seconds is None or seconds > LONGEST.total_seconds() else timedelta(seconds=seconds)
 
 
 def _deadline(manifest: Manifest) -> timedelta | None:
-    """Return how long a workload may run: of a Job or RayJob in its spec, of Kubeflow's jobs in `runPolicy`."""
+    """Return how long a workload may run (`activeDeadlineSeconds`); None if it has no limit.
+
+    A Job or RayJob has the field in its spec, Kubeflow's jobs have it in `runPolicy`.
+    """
     spec = _section(manifest, "spec")
     for holder in (spec, _section(spec, "runPolicy")):
         seconds = holder.get("activeDeadlineSeconds")

@@ -1,4 +1,4 @@
-"""Queues that plan their gangs strictly in order, even if a later gang would fit (Kueue's StrictFIFO)."""
+"""ClusterQueues whose gangs are planned strictly in order, even if a later gang would fit (Kueue's StrictFIFO)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,7 +10,7 @@ from planning.messages.wording import gangs
 
 
 def strict_queue(gang: Gang) -> str:
-    """Return the ClusterQueue in whose strict order the gang must wait, "" for none.
+    """Return the name of the gang's ClusterQueue if the gang must wait in its strict order; "" otherwise.
 
     A gang with a bound or released member does not wait: its lost members are replanned before other waiting gangs.
     """

@@ -14,27 +14,27 @@ from kube.quantities import LARGEST, amount
 from kube.requests import all_requests
 from planning.quota.flavors import Choice, choice_in_use, choice_on
 
-Place = tuple[str, str, str]
+QuotaKey = tuple[str, str, str]
 """(ClusterQueue, flavor, resource)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Used quota in base units, by gang and `Place`."""
+    """The quota that each gang uses, in base units, by queue, flavor and resource."""
 
-    by_gang: Mapping[GangKey, Mapping[Place, int]] = field(default_factory=dict)
+    by_gang: Mapping[GangKey, Mapping[QuotaKey, int]] = field(default_factory=dict)
 
     def without(self, *keys: GangKey) -> "Usage":
         """Return the usage of all gangs except these."""
         return Usage({gang: used for gang, used in self.by_gang.items() if gang not in keys})
 
-    def having(self, key: GangKey, used: Mapping[Place, int]) -> "Usage":
-        """Return the usage in which this gang uses the amounts in `used`."""
+    def having(self, key: GangKey, used: Mapping[QuotaKey, int]) -> "Usage":
+        """Return the usage in which this gang uses the amounts in `used`, in place of its former amounts."""
         return Usage({**self.by_gang, key: used})
 
     def in_total(self) -> "Usage":
-        """Return the sum of all gangs as one entry that names no gang, so that `of` need not add up gangs."""
-        total: Counter[Place] = Counter()
+        """Return the sum over all gangs as the usage of one nameless gang, so that `of` has only one gang to add up."""
+        total: Counter[QuotaKey] = Counter()
         for used in self.by_gang.values():
             total.update(used)
         return Usage({GangKey("", "", ""): total})
@@ -48,7 +48,7 @@ NO_USAGE = Usage()
 
 
 def usage_of(gangs: Iterable[Gang], snapshot: Snapshot) -> Usage:
-    """Return the quota that all gangs hold.
+    """Return the quota that all gangs use.
 
     Charged are members that are bound, released or nominated, and expected pods with a placeholder. Lost members that
     are being recreated are charged, too, because their quota was in use a moment ago.
@@ -65,9 +65,9 @@ def usage_of(gangs: Iterable[Gang], snapshot: Snapshot) -> Usage:
     return Usage(found)
 
 
-def used_by(gang: Gang, members: Iterable[Member], choice: Choice) -> Mapping[Place, int]:
+def used_by(gang: Gang, members: Iterable[Member], choice: Choice) -> Mapping[QuotaKey, int]:
     """Return the quota that these members of the gang use in a choice of flavors."""
-    used: Counter[Place] = Counter()
+    used: Counter[QuotaKey] = Counter()
     if gang.account is not None:
         for resource, value in needs(members).items():
             if resource in choice:
@@ -81,7 +81,7 @@ def needs(members: Iterable[Member]) -> Mapping[str, int]:
 
 
 def _held_for_later(snapshot: Snapshot) -> Mapping[str, Mapping[str, str]]:
-    """Return the nodes of placeholders, by gang and by expected pod."""
+    """Return the nodes of placeholders, by gang and then by expected pod."""
     found: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for state in snapshot.nodes:
         for tenant in state.held_for_later if state.reserving else ():
@@ -91,7 +91,7 @@ def _held_for_later(snapshot: Snapshot) -> Mapping[str, Mapping[str, str]]:
 
 
 def _nodes_held(gang: Gang, later: Mapping[str, str]) -> Iterator[tuple[Member, str]]:
-    """Yield the members that are charged, each with the node on which it holds capacity.
+    """Yield the members that are charged to the quota, each with the node on which it holds capacity.
 
     The node is "" for a lost member that is being recreated and has no reservation yet. If an expected pod has arrived
     but is not nominated yet, it gets the node of a placeholder of its role. Pod and placeholder are charged once.
@@ -114,8 +114,8 @@ def _nodes_held(gang: Gang, later: Mapping[str, str]) -> Iterator[tuple[Member, 
             yield member, left[member.pod_set].pop()
 
 
-def _held(gang: Gang, labels: Mapping[str, Mapping[str, str]], later: Mapping[str, str]) -> Mapping[Place, int]:
-    used: Counter[Place] = Counter()
+def _held(gang: Gang, labels: Mapping[str, Mapping[str, str]], later: Mapping[str, str]) -> Mapping[QuotaKey, int]:
+    used: Counter[QuotaKey] = Counter()
     account = gang.account
     if account is None:
         return used
@@ -128,14 +128,18 @@ def _held(gang: Gang, labels: Mapping[str, Mapping[str, str]], later: Mapping[st
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """Quota and usage of a queue or a cohort, in base units. `quota`: its own quota plus all that its children lend."""
+    """The quota and the use of a queue or a cohort, in base units.
+
+    `quota`: its own quota plus all that its children lend. `limits`: its configured quota, with its borrowing and
+    lending limits.
+    """
 
     quota: int
     used: int
     limits: Quota
 
     def kept(self, resource: str) -> int:
-        """Return the quota that the queue or cohort does not lend."""
+        """Return the part of the quota that the queue or cohort does not lend to others."""
         lendable = self.limits.lending_limit
         return 0 if lendable is None else max(0, self.quota - _amount(resource, lendable))
 
@@ -146,7 +150,7 @@ class TreeShare:
 
     `parent`: the cohort above it, "" at the top. `quota`: its nominal quota plus the quota that its children lend.
     `kept`: the quota that it does not lend. `limit`: the most that it may use; None: no borrowing limit. `used`: the
-    usage of gangs that are charged to it directly.
+    use by gangs that are charged to it directly.
     """
 
     queue: str
@@ -169,21 +173,21 @@ class QuotaBalance:
     cohorts: Sequence[Cohort] = ()
 
     def left(self, usage: Usage) -> int:
-        """Return the quota that a gang of the queue may still take: the queue's own, and what it may borrow.
+        """Return the quota that a gang of the queue may still take: the queue's own, and what the queue may borrow.
 
         The count follows Kueue (pkg/cache/scheduler/resource_node.go). A queue or a cohort keeps the quota that it does
-        not lend. It lends the rest to its parent cohort, which pools what its children lend. Each child may use its
-        own part of the pool, and more up to its borrowing limit. This holds on every level up to the topmost cohort.
+        not lend. It lends the rest to its parent cohort, which pools what its children lend. Each child may use its own
+        part of the pool, and more up to its borrowing limit. This holds on every level up to the topmost cohort.
         """
         return self._left(self._share_of_queue(self.queue, usage), self.queue.cohort, usage)
 
     @property
     def nominal(self) -> int:
-        """The queue's own quota."""
+        """The queue's own quota (`nominalQuota`)."""
         return _amount(self.resource, self._limits(self.queue.groups).nominal)
 
     def users(self, usage: Usage) -> Mapping[GangKey, int]:
-        """Return the amount that each gang uses of the quotas in the queue's tree, the largest first."""
+        """Return the amount that each gang uses of the quota in all queues that share it, the largest amount first."""
         names = {self.queue.name, *(each.name for each in self.cohort)}
         places = [(name, self.flavor, self.resource) for name in names]
         sums = ((key, sum(of_gang.get(each, 0) for each in places)) for key, of_gang in usage.by_gang.items())
@@ -191,7 +195,10 @@ class QuotaBalance:
         return dict(sorted(used, key=lambda each: (-each[1], each[0].namespace, each[0].name)))
 
     def tree(self, usage: Usage) -> list[TreeShare]:
-        """The queue, or all queues and cohorts of its tree, each before its parent."""
+        """Return the shares of all queues and cohorts that share the quota, each before its parent.
+
+        For a queue without a cohort, this is the queue alone.
+        """
         if not self.queue.cohort:
             return [self._tree_share(self.queue.name, "", self._share_of_queue(self.queue, usage))]
         top = self.queue.cohort
@@ -203,7 +210,7 @@ class QuotaBalance:
         ]
 
     def _below(self, name: str, usage: Usage) -> Iterator[TreeShare]:
-        """The shares below a cohort."""
+        """Yield the shares of the queues and cohorts below the cohort `name`, each before its parent."""
         for queue in self.cohort:
             if queue.cohort == name:
                 yield self._tree_share(queue.name, name, self._share_of_queue(queue, usage))
@@ -219,7 +226,7 @@ class QuotaBalance:
         return TreeShare(queue, cohort, parent, share.quota, share.kept(self.resource), limit, used)
 
     def _left(self, share: _Share, above: str, usage: Usage) -> int:
-        """Return the free quota of a share whose parent is the cohort `above`; "" for no parent."""
+        """Return the quota that is free for a queue or cohort (`share`) below the cohort `above`; "" for no parent."""
         if not above:
             return share.quota - share.used
         cohort = self._cohort(above)

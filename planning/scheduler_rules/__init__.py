@@ -1,5 +1,7 @@
 """Rules of the stock scheduler that are not part of the solver's problem.
 
-`member_affinity` checks a plan against the rules between members, and requests another plan if one is broken.
-`holdups` finds the reasons that would keep a member from being bound on any node.
+`member_affinity` checks a plan against the affinity and spread rules between members, and requests another plan if one
+is broken. `binding_order` finds an order in which the scheduler can bind the members. `holdups` finds the reasons that
+would keep a member from being bound on any node. `resource_claims` and `resource_quotas` find members that need devices
+and expected pods that a ResourceQuota would reject.
 """

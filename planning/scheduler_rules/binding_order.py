@@ -1,4 +1,4 @@
-"""The order in which the stock scheduler can bind the members of a plan, and which members a release may send now.
+"""The order in which the stock scheduler can bind the members of a plan, and which members can be released now.
 
 Hard topology spread and pod affinity depend on the pods that are bound already. The scheduler refuses a member whose
 domain is still too full. It tries the member again when a sibling is bound, so a wrong order costs time only, with one
@@ -23,7 +23,10 @@ MOST_SEARCHED = 10
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A member that is not bound yet. `spreads` and `near`: positions of its rules in `_Bound`; -1: no affinity."""
+    """A member that is not bound yet.
+
+    `spreads` and `near`: the positions of its topology spread and its pod affinity in `_Bound`; `near` -1: no affinity.
+    """
 
     pod: Pod
     node: Node
@@ -32,12 +35,14 @@ class _Waiting:
 
 
 class _Near:
-    """The domains that hold a pod that one pod affinity selects. `bind` adds domains."""
+    """The domains in which one pod affinity is satisfied. Binding a pod that the affinity selects adds the pod's
+    domains.
+    """
 
     def __init__(self, pod: Pod, namespaces: Namespaces) -> None:
         self._terms: tuple[AffinityTerm, ...] = affinity_terms(pod)
         self._namespaces = namespaces
-        self._first_of_its_kind = self._means(pod)
+        self._first_of_its_kind = self._selects(pod)
         self._domains: set[tuple[str, str]] = set()
 
     def copy(self) -> "_Near":
@@ -47,7 +52,7 @@ class _Near:
         return new
 
     def bind(self, pod: Pod, node: Node) -> None:
-        if self._means(pod):
+        if self._selects(pod):
             self._domains |= self._around(node)
 
     def refuses(self, node: Node) -> bool:
@@ -56,7 +61,7 @@ class _Near:
             return True
         return not around <= self._domains and not (not self._domains and self._first_of_its_kind)
 
-    def _means(self, pod: Pod) -> bool:
+    def _selects(self, pod: Pod) -> bool:
         return all(term.matches(pod, self._namespaces) for term in self._terms)
 
     def _around(self, node: Node) -> set[tuple[str, str]]:
@@ -66,7 +71,7 @@ class _Near:
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """The counts of all members' rules at one moment."""
+    """All members' topology spread counts and satisfied affinity domains after some of the members have been bound."""
 
     spreads: tuple[SpreadCounts, ...]
     nears: tuple[_Near, ...]
@@ -75,7 +80,7 @@ class _Bound:
         return _Bound(tuple(each.copy() for each in self.spreads), tuple(each.copy() for each in self.nears))
 
     def accepts(self, member: _Waiting) -> bool:
-        """Whether spread and affinity allow the scheduler to bind the member now."""
+        """Whether topology spread and pod affinity allow the scheduler to bind the member now."""
         if any(self.spreads[rule].refuses(member.node) for rule in member.spreads):
             return False
         return member.near < 0 or not self.nears[member.near].refuses(member.node)
@@ -88,10 +93,10 @@ class _Bound:
 
 
 class BindingOrder:
-    """The unbound members of one plan beside the pods that stay.
+    """Simulates in which order the stock scheduler can bind the unbound members of one plan.
 
     :param members: every member that is not bound yet, with its planned node. Nodes that do not exist are left out.
-    :param priority: the gang's. Reservations of lower priority do not count.
+    :param priority: the gang's priority. Reservations of lower priority do not count.
     :param gone: uids or `namespace/name`s of pods that do not count: the plan's victims.
     """
 
@@ -121,7 +126,7 @@ class BindingOrder:
         self._start = _Bound(tuple(SpreadCounts(each) for each in rules), tuple(near for _, near in nears.values()))
 
     def spread_holds(self) -> bool:
-        """Whether every member's spread constraints hold once all members are bound."""
+        """Whether every member's spread constraints hold after all members are bound."""
         final = self._start.copy()
         for member in self._waiting:
             final.bind(member)
@@ -145,7 +150,7 @@ class BindingOrder:
         """Return the positions of the gated members to release now, in binding order.
 
         A member waits if the scheduler could refuse it before its siblings are bound and would then evict a pod. All
-        later members of the order wait with it. If no order exists, none waits.
+        later members of the order wait with it. If no order exists, no member waits.
 
         :param gated: by position, whether the member still has its gate.
         """
@@ -165,9 +170,10 @@ class BindingOrder:
         return tuple(released)
 
     def _accepted_in_any_order(self, member: _Waiting, before: Sequence[Counter[str | None]]) -> bool:
-        """Whether spread holds for the member, whichever of the members before it are bound first.
+        """Whether the member's spread constraints hold, whichever of the members before it are bound first.
 
-        `before`: by rule and domain, how many of these count. The worst case: all that share the member's domain.
+        `before`: by constraint and domain, how many of the members before it count. In the worst case all of them in
+        the member's own domain are bound first.
         """
         rules = self._start.spreads
         return not any(
@@ -175,13 +181,17 @@ class BindingOrder:
         )
 
     def _could_evict(self, member: _Waiting) -> bool:
-        """Whether pods of lower priority on the member's node count for one of its spread constraints."""
+        """Whether pods of lower priority on the member's node count for one of its spread constraints.
+
+        If the constraint refuses the member, the scheduler evicts such pods.
+        """
         state = self._snapshot.state(member.node.metadata.name)
         lower = [each.pod for each in state.tenants if each.priority < self._priority] if state is not None else []
         return any(self._start.spreads[rule].counts(pod, member.node) for rule in member.spreads for pod in lower)
 
     def _greedy(self) -> tuple[int, ...] | None:
-        """Bind what is accepted, the members of the emptiest domains first, until all are bound or none is accepted.
+        """Return an order found by binding accepted members, those in the emptiest domains first; None if no member is
+        accepted.
 
         If one constraint counts every member and holds in the end, this finds an order: the emptiest domain with a
         waiting member is never too full.
@@ -202,7 +212,9 @@ class BindingOrder:
         return tuple(order)
 
     def _by_level(self) -> list[int]:
-        """The members' positions by how many pods their domain holds once they are bound, fewest first."""
+        """Return the members' positions, sorted by the number of pods that their domain holds after they are bound in
+        turn.
+        """
         filled = self._start.copy()
         levels = [
             max((filled.spreads[rule].bind(member.pod, member.node) for rule in range(len(filled.spreads))), default=0)
@@ -211,7 +223,11 @@ class BindingOrder:
         return sorted(range(len(levels)), key=levels.__getitem__)
 
     def _searched(self, bound: _Bound, left: frozenset[int], hopeless: set[frozenset[int]]) -> tuple[int, ...] | None:
-        """The order of the members that are `left`, by trying all. `hopeless`: sets of members without an order."""
+        """Return an order of the members that are `left`, found by trying all orders; None if there is none.
+
+        `bound`: the state before these members are bound. `hopeless`: sets of members for which no order exists; it is
+        extended.
+        """
         if not left:
             return ()
         if left in hopeless:
@@ -226,7 +242,7 @@ class BindingOrder:
         return None
 
     def _positions(self, pod: Pod, rules: list[Spread]) -> Iterator[int]:
-        """The positions in `rules` of the pod's constraints. A new constraint is added to `rules`."""
+        """Yield the positions in `rules` of the pod's spread constraints. A new constraint is added to `rules`."""
         for each in spreads(pod, self._snapshot, self._counts):
             if each not in rules:
                 rules.append(each)

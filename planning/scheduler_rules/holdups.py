@@ -1,7 +1,7 @@
 """Hold-ups: reasons that keep a member from being bound on any node. A gang with such a member must not be released.
 
-The stock scheduler ignores a pod with a gate, and rejects a pod whose claim does not exist. The pod's siblings would
-start without it. For members that name a scheduler that does not run in the cluster, see
+The stock scheduler ignores a pod with a gate, and rejects a pod whose PersistentVolumeClaim does not exist. The other
+members would start without the pod. For members that name a scheduler that does not run in the cluster, see
 `gangs.coexistence.running_schedulers`.
 """
 
@@ -15,7 +15,10 @@ from kube.objects import Pod
 
 
 def holdups(gang: Gang, snapshot: Snapshot) -> list[str]:
-    """Return the gates and claims that the gang waits for, as ends of a sentence, each once."""
+    """Return what must happen before the gang's members can be bound, as ends of a sentence, each once.
+
+    These are gates of other systems that must be removed, and PersistentVolumeClaims that must be created.
+    """
     waiting = (member.pod for member in gang.members if not member.pod.bound)
     return list(dict.fromkeys(each for pod in waiting for each in _of_pod(pod, snapshot)))
 
@@ -25,5 +28,5 @@ def _of_pod(pod: Pod, snapshot: Snapshot) -> Iterator[str]:
     for gate in pod.spec.scheduling_gates:
         if gate.name != GATE:
             yield f"gate {gate.name} to be taken from pod {name}"
-    if snapshot.version:  # a watched cluster: what is not in it does not exist
+    if snapshot.version:  # a watched cluster shows all claims; files may omit them
         yield from (f"PersistentVolumeClaim {each}" for each in claim_names(pod) if each not in snapshot.volumes)

@@ -1,9 +1,10 @@
-"""Rules between a gang's members: hard topology spread, and pod (anti-)affinity that no exclusion expresses.
+"""Finds a plan that respects the rules between a gang's members that the solver's problem cannot state exactly.
 
-A gang is planned without these rules first. If they hold in that plan all the same, the plan is optimal. If they do
-not, the gang is planned with limits that keep the spread in any order of binding. Such a plan is not proven optimal.
-In a small cluster, or if that fails, the gang is planned with the spread itself, counted with all members placed.
-If no order exists in which that plan can be bound, nothing is proven.
+These are hard topology spread, and pod affinity or anti-affinity that no exclusion expresses. A gang is planned without
+these rules first. If the plan respects them all the same, it is optimal. If not, the gang is planned with exclusions
+that keep the spread in any order of binding. Such a plan is not proven optimal. In a small cluster, or if that fails,
+the gang is planned with the spread itself, counted with all members placed. If no order exists in which that plan can
+be bound, nothing is proven.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,16 +27,17 @@ SMALL = 100
 """Number of nodes up to which the best plan that keeps the spread is searched although a good one is known."""
 
 
-def answer_with_companions(
+def answer_with_member_rules(
     problem: Problem,
     limits: Callable[[], tuple[Exclusion, ...]],
     solve: Callable[[Problem], Answer],
     stands: Callable[[Plan], bool],
 ) -> Answer:
-    """Return the best found plan for which `stands` is True, or a rejection.
+    """Return the best found plan that the scheduler can carry out, or a rejection.
 
-    `limits` returns exclusions that keep the spread. The result is `UNFULFILLED` if there are plans, but none was found
-    for which `stands` is True.
+    `limits`: returns exclusions that keep the topology spread in any order of binding. `solve`: solves a problem.
+    `stands`: whether the scheduler can carry out a plan. The result is `UNFULFILLED` if there are plans, but `stands`
+    accepts none of those that were found.
     """
     loose = replace(problem, spreads=tuple(rule for rule in problem.spreads if not rule.counted))
     free = solve(loose)
@@ -56,9 +58,10 @@ def answer_with_companions(
 
 
 def _refused(problem: Problem, loose: Problem, answer: NoPlan, solve: Callable[[Problem], Answer]) -> NoPlan:
-    """Return a rejection that holds without the spread, with the explanation of the problem with it.
+    """Return the rejection of the problem without topology spread, with the explanation of the problem with it.
 
-    Without the spread, domains hold too many members and remedies help that the spread forbids.
+    An explanation without the spread would count too many members in a domain, and suggest changes that the spread
+    forbids.
     """
     explained = solve(problem) if len(loose.spreads) < len(problem.spreads) else answer
     return replace(explained, proof=answer.proof) if isinstance(explained, NoPlan) else answer
@@ -67,8 +70,8 @@ def _refused(problem: Problem, loose: Problem, answer: NoPlan, solve: Callable[[
 def stands(decision: Decision, snapshot: Snapshot) -> bool:
     """Whether the stock scheduler can carry out the plan, as far as its new members depend on each other.
 
-    Spread, and every rule that is not about members, must hold for each member as the last to come. The members must be
-    accepted in some order. None of them waits for a sibling that waits for it.
+    For each member, topology spread and every other rule must hold if it is bound last. And there must be an order in
+    which the scheduler accepts all members, so that no two members wait for each other.
     """
     then, gone = after(decision, snapshot), {f"{each.namespace}/{each.name}" for each in decision.evictions}
     new = [each for each in decision.assignments if not each.held]
@@ -91,7 +94,7 @@ def stands(decision: Decision, snapshot: Snapshot) -> bool:
 
 
 def _all_are_bound(decision: Decision, snapshot: Snapshot) -> bool:
-    """Whether the members with pod affinity can be bound one after the other, after all other members."""
+    """Whether the members with pod affinity can be bound one after the other, after all members without it."""
     waiting = [each for each in decision.assignments if not each.held and affinity_terms(each.member.pod)]
     while waiting:
         there = [each for each in decision.assignments if each not in waiting]
@@ -105,7 +108,9 @@ def _all_are_bound(decision: Decision, snapshot: Snapshot) -> bool:
 
 
 def _near_others(waiting: Sequence[Assignment], there: Decision, snapshot: Snapshot) -> list[Assignment]:
-    """Return the waiting members whose pod affinity holds on their planned nodes, with the pods that are there now."""
+    """Return the waiting members whose pod affinity holds on their planned nodes after the plan `there` is carried
+    out.
+    """
     then, own = after(there, snapshot), {each.member.pod.key for each in waiting}
     nodes, watched = {state.name: state.node for state in then.nodes}, watched_labels(then)
     known: dict[bytes, Neighbourhood] = {}
@@ -127,9 +132,11 @@ def _near_others(waiting: Sequence[Assignment], there: Decision, snapshot: Snaps
 
 
 def _measured_by(free: Plan, careful: Plan) -> Plan:
-    """Return the careful plan with the bounds of the free plan. It is optimal if it is as good in every goal.
+    """Return the careful plan with the bounds of the free plan; it is optimal if it is as good in every goal.
 
-    The goals end with the first one in which the careful plan is worse: no bounds are known for later goals.
+    `free`: the best plan without the topology spread. `careful`: a plan that keeps the spread in any order of binding.
+    The returned goals end with the first goal in which the careful plan is worse, because later goals have no known
+    bounds.
     """
     goals: list[Goal] = []
     for best, goal in zip(free.goals, careful.goals, strict=False):

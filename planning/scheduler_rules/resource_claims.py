@@ -1,7 +1,7 @@
 """Members that need devices, which Phalanx does not plan: resource claims, and extended resources of DeviceClasses.
 
 The stock scheduler would bind such members one by one, for as long as devices last, so the gang would run in part.
-Until devices are planned, the gang stays gated. The annotation `phalanx.dev/ignore-resource-claims` releases it.
+Until Phalanx plans devices, such a gang stays gated. The annotation `phalanx.dev/ignore-resource-claims` releases it.
 """
 
 from collections.abc import Iterator
@@ -17,11 +17,11 @@ from planning.decision import WaitReason
 
 @dataclass(frozen=True, slots=True)
 class UnplannedDevices:
-    """Why a gang stays gated: pods that need devices which no plan holds.
+    """Why a gang stays gated: its pods need devices, and Phalanx does not plan devices.
 
-    `claiming`: names of the pods with `spec.resourceClaims`. `asking`: names of the pods that ask for extended
-    resources of DeviceClasses. `resources`: these, each with its DeviceClass. `source`: the object that asks for the
-    gang.
+    `claiming`: names of the pods with `spec.resourceClaims`. `asking`: names of the pods that request extended
+    resources of DeviceClasses. `resources`: these resources, each with its DeviceClass. `source`: the object that asks
+    for the gang.
     """
 
     source: ObjectRef
@@ -33,8 +33,9 @@ class UnplannedDevices:
 
 
 def unplanned_devices(gang: Gang, snapshot: Snapshot) -> UnplannedDevices | None:
-    """Return the devices that unbound members need, which Phalanx does not plan; None if there are none, or if the user
-    ignores them.
+    """Return the devices that the gang's unbound members need, because Phalanx does not plan devices.
+
+    None if they need none, or if the user ignores them by annotation.
     """
     if gang.ignores_claims:
         return None
@@ -49,7 +50,7 @@ def unplanned_devices(gang: Gang, snapshot: Snapshot) -> UnplannedDevices | None
 
 
 def _of_device_classes(pod: Pod, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """Yield the extended resources that only a DeviceClass provides, each with the name of the class."""
+    """Yield the extended resources of the pod that only a DeviceClass provides, each with the name of the class."""
     for resource in extended_resources(pod.spec):
         if resource in snapshot.allocatable_resources:
             continue

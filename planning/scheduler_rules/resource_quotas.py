@@ -17,7 +17,7 @@ from kube.quantities import amount, written
 
 
 def quotas_in_the_way(gang: Gang, snapshot: Snapshot) -> Iterator[str]:
-    """Yield the quotas that do not cover the gang's expected pods, as ends of a sentence.
+    """Yield the ResourceQuotas that do not suffice for the gang's expected pods, as ends of a sentence.
 
     The current usage of the namespace and the expected pods of its other gangs are charged first.
     """
@@ -27,7 +27,7 @@ def quotas_in_the_way(gang: Gang, snapshot: Snapshot) -> Iterator[str]:
     for quota, charged in zip(quotas, held, strict=True):
         own = charge(quota, there).amounts
         for name in quota.spec.hard:
-            # A quota may be so new that it does not show yet what it is charged for.
+            # The status of a new quota may not show its charges yet.
             charged[name] += max(amount(resource_of(name), quota.status.used.get(name, 0)), own.get(name, 0))
         yield from _short(quota, charged, charge(quota, coming))
 
@@ -41,16 +41,18 @@ def _held_for_others(gang: Gang, snapshot: Snapshot, quotas: Sequence[ResourceQu
 
 
 class ChargedTogether:
-    """The charges of gangs to the quotas of one namespace, added gang by gang. Other usage of the quotas is ignored."""
+    """Charges gangs to the ResourceQuotas of one namespace, one gang after the other. Other usage of the quotas is
+    ignored.
+    """
 
     def __init__(self, quotas: Sequence[ResourceQuota]) -> None:
         self._quotas = quotas
         self._charged = [Counter[str]() for _ in quotas]
 
     def refusal(self, gang: Gang) -> str:
-        """Charge the gang, or return why a quota does not cover its expected pods after the earlier gangs.
+        """Charge the gang, or return why a quota does not suffice for its expected pods after the earlier gangs.
 
-        The reason is the end of a sentence; "" if the quotas cover the gang. A rejected gang is not charged.
+        The reason is the end of a sentence; "" if the quotas suffice. A rejected gang is not charged.
         """
         there, coming = _parted(gang)
         own = [(charge(quota, there).amounts, charge(quota, coming)) for quota in self._quotas]
@@ -64,15 +66,19 @@ class ChargedTogether:
 
 
 def _parted(gang: Gang) -> tuple[list[Pod], list[Pod]]:
-    """Return the gang's existing pods and its expected pods. Lost members that are recreated are in neither list: their
-    quota has been charged already.
+    """Return the gang's existing pods and its expected pods.
+
+    Lost members that are being recreated are in neither list, because their quota has been charged already.
     """
     pods = [member.pod for member in gang.not_lost]
     return [pod for pod in pods if not to_come(pod)], [pod for pod in pods if to_come(pod)]
 
 
 def _short(quota: ResourceQuota, charged: Mapping[str, int], coming: Charge) -> Iterator[str]:
-    """Yield why a quota with these charges does not cover the expected pods, as ends of a sentence."""
+    """Yield the resources of a quota that do not suffice for the expected pods (`coming`), as ends of a sentence.
+
+    `charged`: what the quota is charged for before.
+    """
     for name, hard in sorted(quota.spec.hard.items()):
         resource = resource_of(name)
         need = coming.amounts.get(name, 0)

@@ -1,4 +1,4 @@
-"""Idle workers that wait for a caller. If several workers are idle for `IDLE_SECONDS`, all but one are ended.
+"""Idle solver processes that wait for a caller. If several are idle for `IDLE_SECONDS`, all but one are ended.
 
 A second worker is needed if two callers solve at the same time, such as a dry run during a reconcile. An idle worker
 holds about 60 MB, and starting a new one takes about a second.
@@ -21,8 +21,9 @@ class _Idle:
 
 
 class IdleWorkers:
-    """A thread-safe stack of idle workers. The worker that was put back last is taken first, so that the others stay
-    idle, and are ended, unless there are callers for them.
+    """A thread-safe stack of idle solver processes.
+
+    The worker that was put back last is taken first. So the others stay idle, and are ended unless callers need them.
     """
 
     def __init__(self, idle_seconds: float = IDLE_SECONDS, *, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -46,7 +47,7 @@ class IdleWorkers:
         return None
 
     def put(self, worker: Worker) -> None:
-        """Keep the worker for the next caller."""
+        """Keep the worker for the next caller. It is ended later if other workers are idle as well."""
         with self._lock:
             self._waiting.append(_Idle(worker, self._clock.monotonic()))
             self._look_again()
@@ -70,7 +71,9 @@ class IdleWorkers:
             each.worker.close()
 
     def _look_again(self) -> None:
-        """Start the timer for the worker that has been idle longest, the first in the list."""
+        """Start the timer that ends the worker which has been idle longest (the first in the list), if several are
+        idle.
+        """
         if self._timer is None and len(self._waiting) > 1:
             wait = self._waiting[0].since + self._idle_seconds - self._clock.monotonic()
             self._timer = threading.Timer(max(0.0, wait), self._end_the_unneeded)

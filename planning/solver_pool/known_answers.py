@@ -1,4 +1,4 @@
-"""Cache of recent answers, for problems that differ only in the names of their members.
+"""Cache of the solver's recent answers, for problems that differ only in the names of their members.
 
 If many equal gangs are infeasible, the solver runs once, and all of them get its answer.
 """
@@ -15,7 +15,10 @@ _KEPT = 4
 
 
 class KnownAnswers:
-    """The last answers by problem. The solver gives equal problems equal answers: no answer names a member."""
+    """The solver's last answers, by problem.
+
+    No answer names a member, so problems that differ only in the names of their members have equal answers.
+    """
 
     def __init__(self) -> None:
         self._known: deque[tuple[Problem, Answer]] = deque(maxlen=_KEPT)

@@ -1,4 +1,4 @@
-"""Encoding of a problem's nodes for a worker: names and paths are sent once, amounts are packed numbers.
+"""Encodes the nodes of a problem for a worker process: names and paths are sent once, amounts as packed numbers.
 
 Both ends keep the same few layouts (`solver.nodes.NodeLayout`) in the order of their last use, so the sender knows
 which layouts the receiver has. The functions are msgspec hooks: msgspec visits a message in the same order at both
@@ -17,24 +17,26 @@ KEPT = 4
 """Number of layouts that each end keeps. A cluster has one layout for each topology that its gangs use."""
 
 _PackedNodes = tuple[int, tuple[tuple[str, ...], tuple[tuple[str, ...], ...]] | None, int, bytes, bytes]
-"""Number of the layout; its names and paths if it is new; number of resources; free capacity; terminating capacity,
-empty if there is none.
+"""Number of the layout; its node names and paths if it is new; number of resources; free capacity; capacity that
+terminating pods occupy, empty if there is none.
 """
 _PackedVictims = tuple[tuple[str, ...], int, tuple[bytes, ...]]
-"""Keys; resources; the columns."""
+"""The keys of the victims; the number of resources; the columns of the victim table as bytes."""
 
 
 class Sender:
-    """Packs nodes and victims for one worker, and records the layouts that it has received. A new worker needs a new
-    sender.
+    """Packs nodes and victims for one worker, and records the node layouts that the worker has received.
+
+    A new worker has no layouts, so it needs a new sender.
     """
 
     def __init__(self) -> None:
         self._known: OrderedDict[int, None] = OrderedDict()
 
     def pack(self, thing: object) -> _PackedNodes | _PackedVictims:
-        """Return nodes or victims as a tuple that msgspec can encode. For any other type it raises
-        `NotImplementedError`, as msgspec requires of hooks.
+        """Return nodes or victims as a tuple that msgspec can encode.
+
+        For any other type it raises `NotImplementedError`, as msgspec requires of its hooks.
         """
         if isinstance(thing, NodeTable):
             return self._nodes(thing)
@@ -52,13 +54,15 @@ class Sender:
 
 
 class Receiver:
-    """Unpacks nodes and victims in a worker, and keeps the received layouts."""
+    """Unpacks nodes and victims in a worker process, and keeps the received node layouts."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[int, NodeLayout] = OrderedDict()
 
     def unpack(self, wanted: type, packed: Any) -> NodeTable | VictimTable:
-        """Return the nodes or victims that a `Sender` packed. Raises `KeyError` if this end lacks the layout."""
+        """Return the nodes or victims that a `Sender` packed. Raises `KeyError` if the node layout was never
+        received.
+        """
         if wanted is NodeTable:
             return self._nodes(*packed)
         keys, resources, (node, priority, requests, gang, started) = packed

@@ -1,4 +1,4 @@
-"""Messages between a caller and its workers: the length in eight bytes, then the body."""
+"""Sends messages through pipes between a caller and its worker processes: the length in eight bytes, then the body."""
 
 import math
 import os
@@ -31,8 +31,9 @@ def read(source: BinaryIO) -> bytes | None:
 
 
 class Channel:
-    """The caller's ends of one worker's pipes. Every operation has a time limit: `end` is a time of `time.monotonic`.
-    A channel must not be used by two threads at a time.
+    """The caller's ends of the two pipes to one worker. Every operation ends at `end`, a time of `time.monotonic`.
+
+    Two threads must not use a channel at the same time.
     """
 
     def __init__(self, sink: BinaryIO, source: BinaryIO) -> None:

@@ -43,18 +43,20 @@ GROWN_BYTES = 1 << 30
 SOLVER_SHARE = 0.75
 """The share of a caller's time after which the solver stops by itself and returns its best result."""
 WORKER_SHARE = 0.9
-"""The share at which the worker is killed. The rest is for the parent's own plan."""
+"""The share of a caller's time after which the worker is killed. The rest is for a greedy plan of the parent."""
 _GRACE = 0.1
-"""The share of a caller's time that the parent's own plan may take beyond it, if a worker has sent no answer at all."""
+"""The share of a caller's time by which the parent's greedy plan may exceed it, if a worker has sent no answer."""
 
 _TRIES = 8
-"""Number of domains in which the parent searches its own plan even after the time limit."""
+"""Number of domains in which the parent searches a greedy plan even after the time limit."""
 _MOMENT = 50_000
 """Members times nodes up to which the parent itself checks a rejection by searching a greedy plan."""
 
 
 class Workers:
-    """At most `most` processes, started when needed and kept for the next caller. Safe for threads."""
+    """A pool of at most `most` solver processes, started when needed and kept for the next caller. It is
+    thread-safe.
+    """
 
     def __init__(self, most: int = 2, command: Sequence[str] = COMMAND) -> None:
         self._command = tuple(command)
@@ -68,7 +70,7 @@ class Workers:
             self._idle.put(Worker(self._command))
 
     def await_started(self) -> None:
-        """Wait until a worker has started, so that the time of the next answer does not include the worker's start."""
+        """Wait until a worker process has started, so that the next caller's time does not include the start."""
         worker, sound = self._taken(), False
         try:
             worker.await_ready()
@@ -140,7 +142,7 @@ class Workers:
         return answers[0] if answers else None
 
     def next_door(self, problem: Problem, plan: Plan, limits: Limits) -> NextDoor | None:
-        """Return the best plan outside the plan's domain; None if it is not known in time."""
+        """Return the best plan outside the domain of the given plan; None if it is not known in time."""
         answers: list[NextDoor | None] = []
 
         def last(reply: Reply) -> bool:
@@ -153,8 +155,10 @@ class Workers:
         return answers[0] if answers else None
 
     def _ask(self, request: Request, seconds: float, last: Callable[[Reply], bool]) -> float:
-        """Pass every reply to `last` until it returns True, and return the time at which the caller's limit ends.
-        A worker that fails or raises `WorkerError` is replaced.
+        """Pass every reply of a worker to `last` until it returns True. Return the time at which the caller's limit
+        ends.
+
+        A worker that fails, or for whose reply `last` raises `WorkerError`, is replaced.
         """
         end = time.monotonic() + seconds
         if not self._free.acquire(timeout=seconds):
@@ -181,7 +185,9 @@ class Workers:
         return self._idle.take() or Worker(self._command)
 
     def _back(self, worker: Worker, *, sound: bool, stays: bool) -> None:
-        """Keep a sound worker; replace a faulty or large one. `stays` False: the pool was closed, so end the worker."""
+        """Keep a sound worker; replace a faulty or large one. `stays` False: the pool was closed meanwhile, so end the
+        worker.
+        """
         if stays and sound and worker.peak <= GROWN_BYTES:
             self._idle.put(worker)
             return
@@ -209,15 +215,17 @@ def _plausible(answer: NoPlan) -> NoPlan:
 
 
 def _refuting(problem: Problem) -> Plan | None:
-    """Return a greedy plan that refutes the worker's rejection, or None. It is searched while the worker explains its
-    rejection, and only in a small problem.
+    """Return a greedy plan that refutes the worker's rejection; None if none is found or the problem is large.
+
+    It is searched while the worker explains its rejection.
     """
     return _greedy(problem, 0.0) if _takes_a_moment(problem) else None
 
 
 def _greedy(problem: Problem, end: float) -> Plan | None:
-    """Return the first greedy plan that the verifier accepts, searched until `end`; None if there is none. In a small
-    problem at least `_TRIES` domains are tried.
+    """Return the first greedy plan that the verifier accepts, searched until `end`; None if none is found.
+
+    In a small problem at least `_TRIES` domains are tried, even after `end`.
     """
     tries = count()
 
@@ -240,7 +248,7 @@ def _takes_a_moment(problem: Problem) -> bool:
 
 
 class _Shared:
-    """The workers of this process, created on first use. A forked process creates its own."""
+    """The pool of workers of this process, created on first use. A forked process creates its own pool."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

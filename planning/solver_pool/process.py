@@ -1,7 +1,7 @@
 """A worker process that runs the solver, and the two pipes to it.
 
-The process is started by exec, never by fork alone, so that threads and locks of the server are not copied. It ends by
-itself when its parent ends, even by SIGKILL.
+The process is started by exec, never by fork alone, so that it does not inherit threads and locks of the server. It
+ends by itself when its parent ends, even by SIGKILL.
 """
 
 import os
@@ -58,8 +58,9 @@ class Worker:
         return time.monotonic() - began
 
     def replies(self, request: Request, seconds: float) -> Iterator[Reply]:
-        """Send the request and yield the worker's replies. Raises `WorkerError`, also after `seconds`; the worker must
-        not be used again after that.
+        """Send the request and yield the worker's replies. Raises `WorkerError` if the worker fails or after `seconds`.
+
+        The worker must not be used again after an error.
         """
         end = time.monotonic() + seconds
         body = msgspec.msgpack.encode(request, enc_hook=self._sender.pack)
@@ -71,14 +72,16 @@ class Worker:
             yield self._next(end)
 
     def note(self, reply: Reply) -> None:
-        """Record the peak memory of the worker from a reply. Raises `WorkerError` if the reply is `Failed`."""
+        """Record the worker's peak memory from a reply. Raises `WorkerError` if the reply says that the solver
+        failed.
+        """
         if isinstance(reply, Failed):
             raise WorkerError(f"the solver failed: {reply.reason}")
         if not isinstance(reply, Ready):
             self.peak = max(self.peak, reply.peak)
 
     def close(self) -> None:
-        """End the process, at once."""
+        """Kill the process at once, and close its pipes."""
         self.process.kill()
         self.process.wait()
         self._stdin.close()

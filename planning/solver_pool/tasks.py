@@ -8,28 +8,28 @@ from solver.problem import Limits, Problem
 
 
 class Task(msgspec.Struct, frozen=True, tag=True):
-    """Place one gang."""
+    """Request to a worker process: place one gang."""
 
     problem: Problem
     limits: Limits
 
 
 class JointTask(msgspec.Struct, frozen=True, tag=True):
-    """Place several gangs that compete."""
+    """Request to a worker process: place several gangs that compete."""
 
     problem: Problem
     limits: Limits
 
 
 class ManyTask(msgspec.Struct, frozen=True, tag=True):
-    """Place all members of many gangs, without evictions."""
+    """Request to a worker process: place all members of many gangs, without evictions."""
 
     many: ManyGangs
     limits: Limits
 
 
 class CompareTask(msgspec.Struct, frozen=True, tag=True):
-    """Find the best plan outside a plan's domain."""
+    """Request to a worker process: find the best plan outside the domain of `plan`."""
 
     problem: Problem
     plan: Plan
@@ -37,12 +37,13 @@ class CompareTask(msgspec.Struct, frozen=True, tag=True):
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True):
-    """The worker has started and can take a task."""
+    """The worker process has started and can take a request."""
 
 
 class Placed(msgspec.Struct, frozen=True, tag=True):
-    """A plan for one gang. `last` False: the worker searches for a better plan. `peak`: the peak memory of the worker,
-    in bytes.
+    """Reply with a plan for one gang. `last` False: the worker searches for a better plan.
+
+    `peak`: the peak memory of the worker process, in bytes.
     """
 
     plan: Plan
@@ -51,7 +52,7 @@ class Placed(msgspec.Struct, frozen=True, tag=True):
 
 
 class NotPlaced(msgspec.Struct, frozen=True, tag=True):
-    """A rejection. `last` False: its explanation follows."""
+    """Reply with a rejection of one gang. `last` False: the same rejection with an explanation follows."""
 
     answer: NoPlan
     last: bool
@@ -59,21 +60,21 @@ class NotPlaced(msgspec.Struct, frozen=True, tag=True):
 
 
 class JointReply(msgspec.Struct, frozen=True, tag=True):
-    """The answer for several gangs; None if no plan is found in time."""
+    """Reply with the joint plan of several gangs; `answer` is None if no plan is found in time."""
 
     answer: JointAnswer | None
     peak: int = 0
 
 
 class Compared(msgspec.Struct, frozen=True, tag=True):
-    """The best plan outside a plan's domain; None if it is not known."""
+    """Reply with the best plan outside a plan's domain; `found` is None if it is not known in time."""
 
     found: NextDoor | None
     peak: int = 0
 
 
 class Failed(msgspec.Struct, frozen=True, tag=True):
-    """The solver failed; the worker should not be used again."""
+    """Reply that the solver failed; the worker process should not be used again."""
 
     reason: str
 

@@ -1,4 +1,4 @@
-"""The worker process: reads tasks from standard input and writes replies to standard output, until either ends.
+"""The worker process: reads requests from standard input and writes replies to standard output, until either ends.
 
 The process may crash, hang or answer wrongly: `planning.solver_pool.pool` on the other side of the pipe expects that.
 Messages are MessagePack. A rejection is sent twice: as soon as it is known, and again with its explanation. A plan that
@@ -58,7 +58,7 @@ Answering = Callable[[Request, Tell], Iterator[Reply]]
 
 
 def answers(request: Request, tell: Tell) -> Iterator[Reply]:
-    """Yield the replies to a request, within its limits. `tell` sends plans before the last reply."""
+    """Yield the replies to a request, within its limits. `tell`: sends a plan before the best plan is known."""
     deadline = _deadline(request.limits.seconds)
     if isinstance(request, JointTask | ManyTask):
         yield JointReply(_together(request, deadline), _peak())
@@ -67,7 +67,7 @@ def answers(request: Request, tell: Tell) -> Iterator[Reply]:
         yield Compared(next_door(request.problem, request.plan, request.limits, deadline), _peak())
         return
     answer = decide(
-        request.problem, request.limits, deadline=deadline, tell=lambda plan: tell(Placed(plan, last=False))
+        request.problem, request.limits, deadline=deadline, on_plan=lambda plan: tell(Placed(plan, last=False))
     )
     if isinstance(answer, Plan):
         yield Placed(answer, _peak())
@@ -93,14 +93,14 @@ def _together(request: JointTask | ManyTask, deadline: Deadline) -> JointAnswer 
 
 
 def serve(answering: Answering = answers) -> None:
-    """Answer requests until standard input ends or the parent is gone."""
+    """Answer requests from standard input until it ends or the parent process is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
     source, sink = _pipes()
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     decoder = msgspec.msgpack.Decoder(Request, dec_hook=Receiver().unpack)
     gc.freeze()
-    gc.disable()  # a round in the middle of an answer costs as much as a small gang; there is time after it
+    gc.disable()  # a collection during an answer costs as much as a small gang; there is time for it after the answer
     _say(sink, Ready())
     while (body := read(source)) is not None:
         _answer(answering, _received(decoder, body), sink)
@@ -112,8 +112,9 @@ def serve(answering: Answering = answers) -> None:
 
 
 def _received(decoder: msgspec.msgpack.Decoder[Request], body: bytes | bytearray) -> Request:
-    """Return the decoded request. Its time limit is reduced by the decoding time: a large request takes as long to
-    decode as a small gang takes to solve.
+    """Return the decoded request, with its time limit reduced by the decoding time.
+
+    A large request takes as long to decode as a small gang takes to solve.
     """
     began = time.monotonic()
     request = decoder.decode(body)
@@ -136,22 +137,27 @@ def _say(sink: BinaryIO, reply: Reply) -> None:
 
 
 def _pipes() -> tuple[BinaryIO, BinaryIO]:
-    """Return the input and output pipes. From now on, output of libraries to standard output goes to standard error."""
+    """Return the input and output pipes of the worker process.
+
+    From then on, text that libraries print to standard output goes to standard error, because it would break the
+    messages.
+    """
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return sys.stdin.buffer, sink
 
 
 def _end_with(parent: int) -> None:
-    """End the process when its parent has ended. A busy worker does not read, so it would not notice a closed pipe."""
+    """End this process when its parent has ended. A busy worker does not read, so it would not notice a closed pipe."""
     while os.getppid() == parent:
         time.sleep(PARENT_POLL_SECONDS)
     os._exit(1)
 
 
 def _peak() -> int:
-    """Return the peak memory of this process in bytes: VmHWM of proc(5). The peak of getrusage is no substitute: it is
-    at least the memory that the parent held when it started this process.
+    """Return the peak memory of this process in bytes: VmHWM of proc(5).
+
+    The peak of getrusage is no substitute: it is at least the memory that the parent held when it started this process.
     """
     with Path("/proc/self/status").open(encoding="ascii") as status:
         held = next(line for line in status if line.startswith("VmHWM:"))

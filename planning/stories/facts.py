@@ -19,10 +19,10 @@ from planning.stories.line import PlaceInLine, place
 
 @dataclass(frozen=True, slots=True)
 class GangFacts:
-    """The facts about a gang: its Gang object, its members, events (core/v1), and the spec of the controllers' lease.
+    """The facts about a gang: its Gang object, its members, events (core/v1), and the Lease of the controllers.
 
-    `leader` is None if there is no lease, and empty if the lease could not be read. `place`: the gang's position among
-    the waiting gangs; None if the gang does not wait, or if the other gangs may not be read.
+    `leader`: the spec of the Lease; None if there is no Lease, and empty if it could not be read. `place`: the gang's
+    position among the waiting gangs; None if the gang does not wait, or if the other gangs may not be read.
     """
 
     manifest: Manifest
@@ -33,7 +33,7 @@ class GangFacts:
 
     @property
     def status(self) -> Mapping[str, Any]:
-        """The status of the Gang object; empty if it has none yet."""
+        """The status of the Gang object; empty if the object has none yet."""
         return self.manifest.get("status") or {}
 
     @property
@@ -43,14 +43,16 @@ class GangFacts:
 
 
 def member_keys(manifest: Manifest) -> set[GangKey]:
-    """The names by which pods join the gang: its own, and those of the groups that are its pod sets."""
+    """Return the keys of the gang that its pods may name: its own key, and the keys of the groups that are its pod
+    sets.
+    """
     meta = manifest["metadata"]
     gang = mirrored_key(manifest) or GangKey(OWN, meta["namespace"], meta["name"])
     return parts_of(gang, [each["name"] for each in (manifest.get("spec") or {}).get("podSets") or ()])
 
 
 def shown_key(manifest: Manifest) -> GangKey | None:
-    """Return the gang that a Gang object shows. None for an object that only claims to be a mirror."""
+    """Return the key of the gang that a Gang object shows; None for an object that only claims to be a mirror."""
     meta = manifest["metadata"]
     if (key := mirrored_key(manifest)) is not None or claim_of(manifest):
         return key
@@ -58,7 +60,7 @@ def shown_key(manifest: Manifest) -> GangKey | None:
 
 
 def placed_at(status: Mapping[str, Any]) -> datetime | None:
-    """Return when the condition Placed of a Gang became true. None if it is not true."""
+    """Return when the condition Placed of a Gang became true, from its status; None if the condition is not true."""
     times = (
         each.get("lastTransitionTime")
         for each in status.get("conditions") or ()
@@ -68,7 +70,7 @@ def placed_at(status: Mapping[str, Any]) -> datetime | None:
 
 
 def asked_by(manifest: Manifest) -> str:
-    """Return the object that asked for a gang, and its dialect; "" for a Gang that a user created."""
+    """Return the object that asked for a gang, and its dialect, as text; "" for a Gang that a user created."""
     key = mirrored_key(manifest)
     if key is None:
         return ""
@@ -98,7 +100,7 @@ def wants(spec: Mapping[str, Any]) -> str:
 
 
 def presence(facts: GangFacts) -> str:
-    """How many members there are, and which are missing."""
+    """Return how many members of the gang exist and are bound, and which are missing, as text."""
     members = facts.status.get("members") or {}
     existing = [pod for pod in facts.pods if not pod.terminating and not pod.finished]
     expected = max(members.get("expected", 0), len(existing))
@@ -108,7 +110,9 @@ def presence(facts: GangFacts) -> str:
 
 
 def _missing(facts: GangFacts, existing: Sequence[Pod]) -> str:
-    """Return the number of missing pods of each set; "" if the gang has only one set or no pod is missing."""
+    """Return the number of missing pods of each pod set, as text; "" if the gang has only one set or no pod is
+    missing.
+    """
     sets = facts.spec.get("podSets") or ()
     if len(sets) < 2:  # noqa: PLR2004 - one set is the gang itself, whose numbers stand before
         return ""
@@ -119,14 +123,17 @@ def _missing(facts: GangFacts, existing: Sequence[Pod]) -> str:
 
 
 def set_of(pod: Pod, sets: Sequence[Mapping[str, Any]]) -> str:
-    """Return the set that a label of the pod names, as in Phalanx's own dialect and in groups of groups; else ""."""
+    """Return the pod set that a label of the pod names; "" if no label does.
+
+    The value of the label is the set's name, or the name without its namespace if the gang consists of several groups.
+    """
     names = {each["name"] for each in sets}
     full = {f"{pod.metadata.namespace}/{value}": value for value in pod.metadata.labels.values()}
     return next((name for name in (*pod.metadata.labels.values(), *full) if name in names), "")
 
 
 def shared(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield each level above the node with the domains that the gang uses."""
+    """Yield each topology level above the node, with the domains that the gang uses, as two texts."""
     for level in (status.get("levels") or ())[:-1]:
         used = [f"{domain(each['path'])} ({each['pods']})" for each in level["domains"]]
         if used:
@@ -135,13 +142,16 @@ def shared(status: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def since(status: Mapping[str, Any]) -> str:
-    """Return the time of the latest condition change; "" if there is none."""
+    """Return the time of the latest condition change, from a Gang's status; "" if it has no condition."""
     times = [each.get("lastTransitionTime") or "" for each in status.get("conditions") or ()]
     return max(times, default="")
 
 
 def left_over(facts: GangFacts) -> Sequence[str]:
-    """Return why members beyond the minimum wait while the gang is placed. The reasons are in the pods' conditions."""
+    """Return why members beyond the minimum wait while the gang is placed; empty if none waits.
+
+    The reasons are read from the pods' conditions.
+    """
     if facts.status.get("phase") not in ("Placed", "Released"):
         return ()
     waiting = [pod for pod in facts.pods if pod.gated_by(GATE) and not pod.status.nominated_node_name]

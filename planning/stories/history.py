@@ -18,11 +18,11 @@ _OWNERS_ASKED = 3
 
 
 class TooManyEventsError(Exception):
-    """There are more events than the limit allows to read."""
+    """There are more events than the `ReadingLimit` allows to read."""
 
 
 class ReadingLimit:
-    """How many pages of events may be read, and until when."""
+    """Limits the reading of events to a number of pages and a time in seconds."""
 
     def __init__(self, pages: float = math.inf, seconds: float = math.inf, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
@@ -45,8 +45,7 @@ def history(
     """Yield the events on the Gang object, and other components' warnings on the owners of its pods.
 
     Such a warning may explain why pods are missing. The texts contain no characters that a terminal would interpret.
-    Like all functions of this module, it raises the exceptions of `Transport.open`, and `TooManyEventsError` at the
-    limit.
+    Raises the exceptions of `Transport.open`, and `TooManyEventsError` at the limit.
     """
     meta, limit = manifest["metadata"], limit or ReadingLimit()
     yield from _events(transport, meta["namespace"], f"involvedObject.uid={meta['uid']}", limit)
@@ -59,7 +58,7 @@ def history(
 
 
 def warnings(transport: Transport, pods: Sequence[Pod], limit: ReadingLimit | None = None) -> Iterator[Manifest]:
-    """Yield the warning events on these pods."""
+    """Yield the warning events on these pods. Raises the exceptions of `Transport.open`, and `TooManyEventsError`."""
     limit = limit or ReadingLimit()
     uids = {each.metadata.uid for each in pods}
     for namespace in sorted({each.metadata.namespace for each in pods}):

@@ -1,4 +1,4 @@
-"""A gang's place in the queue of the gangs that wait for the same thing: by priority, then by age, then by name.
+"""A gang's position among the gangs that wait for the same thing: by priority, then by age, then by name.
 
 The order is the controller's (`planning.gang_order.in_order`), as far as Gang objects and their pods show it.
 """
@@ -18,14 +18,17 @@ _LAST = "~"
 
 @dataclass(frozen=True, slots=True)
 class PlaceInLine:
-    """The gangs before this one (`namespace/name`, the first first), and how many gangs wait for `thing` in all."""
+    """A gang's position among the gangs that wait for the same `thing`: capacity or a quota.
+
+    `before`: the gangs before it (`namespace/name`, the first in line first). `waiting`: how many gangs wait in all.
+    """
 
     before: tuple[str, ...]
     waiting: int
     thing: str
 
     def __str__(self) -> str:
-        """`2 of 3 for capacity, after default/big`."""
+        """Return the position as text: `2 of 3 for capacity, after default/big`."""
         shown = self.before[:_SHOWN]
         rest = len(self.before) - len(shown)
         names = ", ".join(shown) + (f" and {rest} more" if rest else "")
@@ -34,7 +37,7 @@ class PlaceInLine:
 
 
 def in_line(gang: Manifest) -> bool:
-    """Whether the gang waits for nothing but capacity or its turn. A gang that never fits waits in vain."""
+    """Whether the gang waits for nothing but capacity, quota or its turn. False for a gang that can never fit."""
     status: Mapping[str, Any] = gang.get("status") or {}
     if status.get("reason") == Refusal.NEVER_FITS.value:
         return False
@@ -43,14 +46,14 @@ def in_line(gang: Manifest) -> bool:
 
 
 def thing(gang: Manifest) -> str:
-    """What a gang in line waits for: capacity, or the quota of the queue that it names."""
+    """Return what a waiting gang waits for, as text: capacity, or the quota of the queue that the gang names."""
     if (gang.get("status") or {}).get("reason") != WaitReason.QUOTA_EXHAUSTED.value:
         return "capacity"
     return f"the quota of queue {gang['metadata']['namespace']}/{(gang.get('spec') or {}).get('queue', '')}"
 
 
 def place(gang: Manifest, gangs: Iterable[Manifest], priority: Mapping[str, int]) -> PlaceInLine:
-    """The gang's place among the gangs that wait for the same thing.
+    """Return the gang's position among the gangs that wait for the same thing.
 
     :param priority: of gangs, by the uid of their Gang objects; a gang without an entry has priority 0.
     """

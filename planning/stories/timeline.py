@@ -1,7 +1,7 @@
 """The history of a gang as steps in order of time, from its Gang object and from events.
 
 The events are those of the Gang, its pods and the object that asked for the gang. The API server keeps events for an
-hour, but conditions as long as the Gang exists. Steps without an event any more are taken from conditions.
+hour, but conditions as long as the Gang exists. A step whose event is gone is taken from a condition.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ _PLAIN: Mapping[str, str] = {"Complete": "all members exist"}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step in a gang's history. `what`: an event's reason, or a plain text. `times`: how often it happened."""
+    """One step in a gang's history. `what`: an event's reason, or plain text. `times`: how often the event happened."""
 
     at: datetime
     what: str
@@ -40,14 +40,19 @@ class Step:
 
 
 def moment(text: str) -> datetime:
-    """An RFC 3339 time that the API server or Phalanx wrote. Raises ValueError for any other text."""
+    """Return the time in an RFC 3339 text that the API server or Phalanx wrote. Raises ValueError for any other
+    text.
+    """
     if (time := instant(text)) is None:
         raise ValueError(f"{text!r} is not a time in RFC 3339")
     return time
 
 
 def story(gang: Manifest, happened: Iterable[Manifest]) -> list[Step]:
-    """The steps in their order. `happened`: events (core/v1) of the gang, its members and what asked for it."""
+    """Return the steps of the gang's history in order of time.
+
+    `happened`: events (core/v1) of the Gang, its members, and the object that asked for the gang.
+    """
     reported = sorted((each for each in map(step_of, happened) if each is not None), key=lambda each: each.at)
     planned = next((each.at for each in reported if each.what == PLANNED), None)
     steps = [_asked(gang), *_conditions(gang, {each.what for each in reported if not each.of}, planned), *reported]
@@ -55,14 +60,14 @@ def story(gang: Manifest, happened: Iterable[Manifest]) -> list[Step]:
 
 
 def moment_of(event: Manifest) -> str:
-    """When an event happened last (RFC 3339)."""
+    """Return when an event happened last (RFC 3339); "" if the event has no time."""
     series = event.get("series") or {}
     found = series.get("lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime")
     return str(found or event["metadata"].get("creationTimestamp") or "")
 
 
 def step_of(event: Manifest) -> Step | None:
-    """The step that an event (core/v1) reports; None for an event without a valid time."""
+    """Return the step that an event (core/v1) reports; None for an event without a valid time."""
     at = instant(moment_of(event))
     if at is None:
         return None
@@ -93,10 +98,10 @@ def _asked(gang: Manifest) -> Step:
 
 
 def _conditions(gang: Manifest, known: Collection[str], planned: datetime | None) -> Iterator[Step]:
-    """Yield the steps that only conditions report.
+    """Yield the steps that only the Gang's conditions report. `known`: the reasons of its events, which are left out.
 
     Condition times are whole seconds. So the completion step is moved to the end of its second, but not after
-    `planned`: members were complete before they were planned.
+    `planned`, because members were complete before they were planned.
     """
     for each in (gang.get("status") or {}).get("conditions") or ():
         at, note = instant(each.get("lastTransitionTime")), each.get("message", "")

@@ -1,7 +1,7 @@
-"""Bounds on an instance by counting, before any search.
+"""Bounds on the plans of an instance by counting, before any search.
 
-The input is an `instance.Instance`. The results are bounds that no plan exceeds, and classes of interchangeable
-members. Start with `domain_cover` (the fewest domains that can hold the gang). `eviction_closure` computes which
-victims must be evicted together. `member_classes` computes which members may be counted together. Facts about a problem
-alone are in `solver.capacity`, below the instance.
+The input is an `instance.Instance`. Start with `domain_cover` (the fewest domains that can hold the gang).
+`eviction_closure` computes which victims must be evicted together. `member_classes` groups members that may be counted
+instead of named. `emptiest_group` bounds topology spread. Facts about a problem alone are in `solver.capacity`, below
+the instance.
 """

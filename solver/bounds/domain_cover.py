@@ -1,7 +1,7 @@
-"""The fewest domains that can hold some members, and how many members a domain can hold: bounds without CP-SAT.
+"""Bounds by counting: the fewest domains that can hold some members, and the most members that a domain can hold.
 
 Every bound relaxes the packing to one column at a time: one resource, or one shape. Members may be split in it (the
-continuous bound of bin packing; Martello and Toth, Knapsack Problems, 1990, chapter 8). The largest of the columns'
+continuous bound of bin packing; Martello and Toth, Knapsack Problems, 1990, chapter 8). The tightest of the columns'
 bounds is a bound, because a plan respects all columns.
 """
 
@@ -17,29 +17,39 @@ from solver.instance import Instance, Seat, instance_of
 from solver.problem import Member, Problem
 
 DomainCounts = tuple[int, ...]
-"""By level, the number of domains of the gang and, if it has several sets, the sum over its sets."""
+"""The values of goal 3 (compactness): for each level, widest first, the number of domains of the gang. If several sets
+have members, the sum over the sets follows each number.
+"""
 
 _PLENTY = 2
-"""If a domain offers this many times the demand, the check of how members pack on nodes is skipped."""
+"""If a domain has this many times the demand of each resource, `too_few` skips the slower check of how members pack on
+nodes.
+"""
 _MIXTURES = 1000
-"""The most combinations of members of different shapes that are enumerated for a node."""
+"""The most combinations of members of different shapes that `_packable` enumerates. If there are more, it uses a weaker
+bound.
+"""
 
 
 class Covers:
-    """Bounds for one instance. Members and nodes are counted per resource and per shape, each by itself."""
+    """Lower bounds on the number of domains that hold given members of one instance.
+
+    Offers and needs have one column for each resource (an amount) and one for each shape (a number of members).
+    """
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
-        # offers: nodes x (resources + shapes).
         self._offers: Counts = np.concatenate([instance.usable_amounts, instance.capacity.T], axis=1)
-        """Per node: its free amount of each resource, then how many members of each shape it can hold."""
+        """Nodes x (resources + shapes): free amounts of each resource, then how many members of each shape fit."""
 
     def needs(self, seats: Iterable[Seat]) -> Counts:
-        """Return the demand of these members, in the columns of the nodes' offers."""
+        """Return what these members need: by column, the requested amounts of each resource, then the number of members
+        of each shape.
+        """
         return self.needs_of(Counter(self.instance.member(seat).shape for seat in seats))
 
     def needs_of(self, counts: Mapping[int, int]) -> Counts:
-        """Return the demand of `counts` members of each shape, in the columns of the nodes' offers."""
+        """Return what members need, by column of the offers. `counts`: how many members of each shape."""
         shapes = self.instance.problem.shapes
         needed = np.zeros(self._offers.shape[1], dtype=np.int64)
         resources = len(self.instance.problem.resources)
@@ -49,13 +59,13 @@ class Covers:
         return needed
 
     def offers(self, level: int) -> Counts:
-        """The offers of all domains of a level."""
+        """Return the offers of all domains of a level: domains x columns."""
         return self.instance.tree.summed(level, self._offers)
 
     def least(self, level: int, seats: list[Seat]) -> int:
-        """Return a lower bound on the domains of `level` that hold these members.
+        """Return a lower bound on the number of domains of `level` that together hold these members.
 
-        The bound is more than the number of domains if they cannot hold the members.
+        If all domains together cannot hold the members, the result is larger than the number of domains.
         """
         held, offers, needed = self._missing(level, seats)
         # offers: domains x columns; needed: columns. Each column is sorted by itself. Row k - 1 of the running sum is
@@ -66,8 +76,8 @@ class Covers:
         return len(held) + int(np.where(needed > 0, fewest, 0).max(initial=0))
 
     def fewest(self, level: int, narrower: int, seats: Sequence[Seat]) -> Counts:
-        """Return, by domain of `level` (or ROOT), a lower bound on the domains of a narrower level inside that hold
-        these members.
+        """Return, by domain of `level` (or ROOT), a lower bound on the domains of `narrower` inside it that hold these
+        members.
 
         None of the members may be pinned.
         """
@@ -88,7 +98,9 @@ class Covers:
         return most
 
     def useful(self, level: int, seats: list[Seat], most: int) -> NDArray[np.bool_]:
-        """Return, by domain of `level`, whether it can be one of at most `most` domains that hold these members."""
+        """Return, by domain of `level`, whether it can be one of at most `most` domains that together hold these
+        members.
+        """
         held, offers, needed = self._missing(level, seats)
         # best: others x columns, the largest offers of each column. with_it: domains x columns, the offer of a domain
         # with the best others beside it. A domain that is among the best itself would count twice. Then the sum of the
@@ -101,8 +113,10 @@ class Covers:
         return useful
 
     def _missing(self, level: int, seats: list[Seat]) -> tuple[set[int], Counts, Counts]:
-        """Return the domains with pinned members, the offers of all other domains, and the demand that
-        these must meet.
+        """Return three values: the domains with pinned members, the offers of all other domains, and what these must
+        still provide.
+
+        The offers are domains x columns, with 0 for the domains with pinned members.
         """
         held = {
             self.instance.tree.domain(level, self.instance.pinned_node(seat)) for seat in seats if self._pinned(seat)
@@ -118,9 +132,9 @@ class Covers:
 
 
 def too_few(instance: Instance, level: int) -> NDArray[np.bool_]:
-    """Return, by domain of `level` (or ROOT), whether it certainly cannot hold the gang's minimum.
+    """Return, by domain of `level` (or ROOT), whether counting proves that it cannot hold the gang's minimum.
 
-    Pinned members count wherever they are.
+    Pinned members count wherever they are. False: the domain may hold it.
     """
     problem = instance.problem
     short = _short(instance, problem, level)
@@ -146,7 +160,8 @@ def too_few(instance: Instance, level: int) -> NDArray[np.bool_]:
 
 
 def _short(instance: Instance, problem: Problem, level: int) -> NDArray[np.bool_]:
-    """Return, by domain, whether it cannot hold the minimums of all sets, each set alone or all resources together.
+    """Return, by domain of `level`, whether it lacks capacity for the minimums: of one set alone, or of all sets in one
+    resource.
 
     `problem`: the problem of the instance, or the problem with some of its sets only.
     """
@@ -161,7 +176,9 @@ def _short(instance: Instance, problem: Problem, level: int) -> NDArray[np.bool_
 
 
 def _in_one_domain(problem: Problem) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Return pairs of a level and the sets whose placed members must all be in one domain of it."""
+    """Yield, for each set or `Together` constraint, the level and the sets whose placed members must be in one domain
+    of it.
+    """
     for position, pod_set in enumerate(problem.sets):
         if pod_set.required is not None:
             yield pod_set.required, (position,)
@@ -170,7 +187,7 @@ def _in_one_domain(problem: Problem) -> Iterator[tuple[int, tuple[int, ...]]]:
 
 
 def _packable(instance: Instance) -> Counts:
-    """Return, by node and resource, an upper bound on what members can use there in any combination."""
+    """Return, nodes x resources, an upper bound on what pending members can use on a node in any combination."""
     shapes = sorted({instance.member(seat).shape for seat in instance.pending})
     asked = np.array([instance.problem.shapes[shape].requests for shape in shapes], dtype=np.int64)
     room, most = np.maximum(instance.amounts, 0), instance.capacity[shapes].T
@@ -191,7 +208,7 @@ def _packable(instance: Instance) -> Counts:
 
 
 def _least_demand(problem: Problem) -> Counts:
-    """Return a lower bound on the gang's minimum demand, by resource.
+    """Return, by resource, a lower bound on what the gang's minimum requests. Pinned members request nothing.
 
     Each set contributes its missing minimum, and the gang what it needs beyond. The smallest requests count first.
     """
@@ -237,7 +254,7 @@ def most_members(instance: Instance, members: Sequence[Member], level: int) -> C
 
 
 def certainly_none(problem: Problem) -> bool:
-    """Return whether counting alone proves that there is no plan, with any evictions.
+    """Return whether counting alone proves that there is no plan, even if all victims could be evicted.
 
     False: a plan may exist, or the amounts are too large to be counted.
     """
@@ -248,5 +265,5 @@ def certainly_none(problem: Problem) -> bool:
 
 
 def too_small(instance: Instance) -> bool:
-    """Return whether, by counting, no domain of the required level can hold the minimum."""
+    """Return whether counting proves that no domain of the gang's required level (or ROOT) can hold the minimum."""
     return bool(too_few(instance, deciding_level(instance.problem)).all())

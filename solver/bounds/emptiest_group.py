@@ -1,14 +1,14 @@
-"""Topology spread bounds the pods of the emptiest group after placement from below: by counting."""
+"""A bound for topology spread by counting: the fewest pods that the emptiest group can have after placement."""
 
 from collections.abc import Collection
 
 
 def fewest_in_emptiest(held: Collection[int], skew: int, coming: int) -> int:
-    """Return a lower bound on the pods of the emptiest group, once `coming` more pods are spread over groups with
-    `held` pods.
+    """Return a lower bound on the pods of the emptiest group once the plan is placed. `held`: the pods of each group
+    now.
 
-    A group that takes a pod has at most `skew` pods more than the emptiest one. If the emptiest has fewer pods than the
-    bound, the groups cannot take all new pods.
+    `coming`: pods that the plan adds. A group that takes a pod has at most `skew` pods more than the emptiest one. If
+    the emptiest has fewer pods than the bound, the groups cannot take all new pods.
     """
     emptiest = min(held, default=0)
     while held and sum(max(0, emptiest + skew - each) for each in held) < coming:

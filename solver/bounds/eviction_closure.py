@@ -1,6 +1,4 @@
-"""Nodes without their victims: what would be free there, and whether the victims may really be evicted with their
-gangs.
-"""
+"""Victims that must be evicted together: running gangs that are cut below their minimum are evicted whole."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,19 +11,19 @@ from solver.problem import Problem, VictimTable
 
 
 def cleared(instance: Instance) -> Instance:
-    """Return the instance in which all useful victims are gone already. A gang without a plan there has no
-    plan at all.
+    """Return the instance as if all useful victims were gone already. If the gang has no plan there, it has no plan at
+    all.
     """
     return replace(instance, useful=())
 
 
-def all_that_go(problem: Problem, nodes: Iterable[int]) -> tuple[int, ...] | None:
-    """Return the victims that must go if every victim on these nodes goes, and every victim in conflict with members
-    there.
+def closure_of_nodes(problem: Problem, nodes: Iterable[int]) -> tuple[int, ...] | None:
+    """Return the victims that must go if every victim on these nodes goes, and every victim that conflicts with members
+    on these nodes.
 
     A gang that is cut below its minimum goes whole. None if the evictions are not allowed: a budget forbids them, or
-    some pods of such a gang may not be evicted. None also if members may have affinity to victims, or a spread rule
-    counts victims.
+    some pods of such a gang may not be evicted. None also if members may have affinity to victims, or a topology spread
+    constraint counts victims.
     """
     stay = [rule.victims for rule in problem.affinities] + [rule.victims for rule in problem.spreads]
     if any(stay):
@@ -50,13 +48,13 @@ def all_that_go(problem: Problem, nodes: Iterable[int]) -> tuple[int, ...] | Non
 
 
 def gangs_cut(victims: VictimTable, gone: Iterable[int]) -> Counter[int]:
-    """Return, by gang, how many of its members are among these victims."""
+    """Return, by running gang, how many of its members are among these victims. Gangs without one are left out."""
     gangs = victims.gang[list(gone)]
     return Counter(gangs[gangs >= 0].tolist())
 
 
 def gangs_broken(problem: Problem, gone: Iterable[int]) -> list[int]:
-    """Return the gangs that are below a minimum without these victims."""
+    """Return the running gangs that are below a minimum once these victims are gone."""
     victims = frozenset(gone)
     cut = gangs_cut(problem.victims, victims)
     return [gang for gang, count in cut.items() if problem.victim_gangs[gang].falls_short(victims, count)]

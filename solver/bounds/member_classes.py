@@ -1,4 +1,6 @@
-"""Member classes (kinds): members that are interchangeable, so that a model can count them instead of naming each."""
+"""Member classes: members that are interchangeable, so that a model can count them instead of naming each. A variable
+that holds one is called `kind`.
+"""
 
 from dataclasses import dataclass
 
@@ -7,7 +9,9 @@ from solver.instance import Instance
 
 @dataclass(frozen=True, slots=True)
 class MemberClass:
-    """Pending members of one set that are counted together: their shape and their ranks, lowest first."""
+    """A member class: pending members of one set and one shape that are counted and not named. `ranks`: theirs, lowest
+    first.
+    """
 
     pod_set: int
     shape: int
@@ -15,7 +19,7 @@ class MemberClass:
 
 
 def of_sets_and_shapes(instance: Instance) -> tuple[MemberClass, ...]:
-    """One kind per set and shape, in order of their first members."""
+    """Return one member class for each set and shape with pending members, in order of their first members."""
     ranks: dict[tuple[int, int], list[int]] = {}
     for seat in instance.pending:
         ranks.setdefault((seat.pod_set, instance.member(seat).shape), []).append(seat.rank)
@@ -23,14 +27,14 @@ def of_sets_and_shapes(instance: Instance) -> tuple[MemberClass, ...]:
 
 
 def sorted_kinds(instance: Instance) -> tuple[MemberClass, ...]:
-    """One kind per set and shape, in this order."""
+    """Return one member class for each set and shape with pending members, sorted by set, then by shape."""
     return tuple(sorted(of_sets_and_shapes(instance), key=lambda kind: (kind.pod_set, kind.shape)))
 
 
 def by_shape(instance: Instance) -> tuple[MemberClass, ...] | None:
-    """Return one kind per set and shape. Counts suffice for all goals before ranks if every member is placed.
+    """Return one member class per set and shape, if counts decide all goals before `ranks` when every member is placed.
 
-    None if slices distinguish members of a shape, or if no two members are alike.
+    None if slices distinguish members of a shape, or if each class would have one member only.
     """
     if any(pod_set.slices for pod_set in instance.problem.sets):
         return None
@@ -39,11 +43,12 @@ def by_shape(instance: Instance) -> tuple[MemberClass, ...] | None:
 
 
 def alike(instance: Instance) -> tuple[MemberClass, ...] | None:
-    """Return one kind per set, if the members of each set are interchangeable; else None.
+    """Return one member class per set, if the members of each set are interchangeable; else None.
 
-    They are if all members of the set are pending, all have one shape, and every slice is complete. Such members always
-    have an arrangement in which every domain's ranks are consecutive. It keeps slices whole, because their sizes divide
-    one another and each domain's count. It is also the best arrangement for the goal of ranks.
+    They are interchangeable if all members of the set are pending, all have one shape, and every slice is complete.
+    Such members always have an arrangement in which every domain's ranks are consecutive. It keeps slices whole,
+    because their sizes divide one another and each domain's count. It is also the best arrangement for goal 5
+    (`ranks`).
     """
     problem = instance.problem
     everybody = problem.minimum == sum(len(pod_set.members) for pod_set in problem.sets)
@@ -62,5 +67,5 @@ def alike(instance: Instance) -> tuple[MemberClass, ...] | None:
 
 
 def each_alone(instance: Instance) -> tuple[MemberClass, ...]:
-    """Return one kind per pending member."""
+    """Return one member class per pending member, for models that name each member."""
     return tuple(MemberClass(seat.pod_set, instance.member(seat).shape, (seat.rank,)) for seat in instance.pending)

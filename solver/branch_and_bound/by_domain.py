@@ -1,7 +1,9 @@
-"""Branch and bound over domains: if one domain can hold the whole gang, the best plan is in the narrowest such level.
+"""Branch and bound over domains: if one domain can hold the whole gang, the best plan lies in a domain of the narrowest
+level that has one.
 
-Every domain is a small instance of its own. A bound is the least cost of a plan in the domain. Domains are solved in
-order of their bounds, until the next bound is worse than the best plan. That proves the best plan over all domains.
+Every domain is a small instance of its own. Its bound is a lower bound on the goals of all plans inside. Domains are
+solved in order of their bounds, until the next bound is worse than the best plan. That proves the best plan over all
+domains.
 """
 
 from collections import Counter
@@ -27,21 +29,21 @@ from solver.tree_dp.multi_class import Mixtures, mixtures_of
 from solver.tree_dp.multi_class_tables import TooMuchError
 
 WORTHWHILE = 12
-"""From this number of nodes on, solving domains one by one is faster than one model."""
+"""From this number of nodes on, solving domains one by one is faster than one model of all of them."""
 
 NodesCallback = Callable[[Nodes], None]
-"""Takes the nodes of a plan, by set and rank."""
+"""Takes the node of every member of a plan, by set and rank."""
 Values = Mapping[str, tuple[int, ...]]
-"""The goals from compactness on, or the first of them, by term (`solver.objective.ordered`)."""
+"""Values of the goals from compactness on, or of the first of them, by term as named in `solver.objective.ordered`."""
 
 
 @dataclass(frozen=True)
 class _Branch:
-    """A domain with bounds for its plans. `spread`: the fewest domains inside. `preference_score`: the most weight of
-    node preferences.
+    """A domain that may hold the gang, with bounds for the plans inside.
 
-    `terminating`: the least capacity of terminating pods that a plan in it uses. `mixtures`: the results of counting
-    for all domains; None if counting does not describe the instance exactly.
+    `spread`: a lower bound on the values of goal 3, as in `DomainCounts`. `preference_score`: an upper bound on the
+    weight of node preferences. `terminating`: a lower bound on the used capacity of terminating pods. `mixtures`: the
+    dynamic programme over count vectors for all domains; None if it does not apply.
     """
 
     instance: Instance
@@ -54,7 +56,7 @@ class _Branch:
 
     @property
     def bound(self) -> Values:
-        """The lower bound of the first goals in this domain."""
+        """The lower bound of the goals from compactness to waste (b) in this domain."""
         return {
             "compactness": self.spread,
             "preferences": (-self.preference_score,),
@@ -69,12 +71,12 @@ class _Branch:
 
     @cached_property
     def first_name(self) -> int:
-        """The smallest place in natural order among the names of the domain's nodes."""
+        """The smallest place in natural order of names of the domain's nodes."""
         return min(self.instance.name_rank[node] for node in self.nodes)
 
     @cached_property
     def part(self) -> Instance:
-        """The domain as an instance of its own."""
+        """The domain as an instance of its own, in which every member must be placed."""
         return part_of(self.instance, self.nodes)
 
     @cached_property
@@ -84,9 +86,9 @@ class _Branch:
 
     @cached_property
     def around(self) -> Values:
-        """The potential of the domain and of its parents, as the first parts of waste: (a) and (b).
+        """The potential of the domain and of its parents, which decides the parts (a) and (b) of waste.
 
-        The capacity that every plan inside uses there is the same, and left out.
+        The capacity that the gang uses is the same for every plan inside, and is left out.
         """
         instance, node = self.instance, self.nodes[0]
         return {
@@ -96,8 +98,9 @@ class _Branch:
 
     @cached_property
     def exact(self) -> Values | None:
-        """The exact cost of the first goals here, if counting finds it; None if counting proves that there
-        is no plan.
+        """The exact values of goal 3 and of waste (a) and (b) of the best plan here; None if there is provably no plan.
+
+        The dynamic programme computes them. The value of `terminating` may be a lower bound.
         """
         best = None if self.mixtures is None else self.mixtures.best(self.level, self.domain)
         if best is None:
@@ -113,14 +116,14 @@ class _Branch:
 
 @dataclass(frozen=True)
 class _Leaf:
-    """The best plan inside one domain. `values`: its goals from compactness on."""
+    """The best plan inside one domain. `values`: its goal values from compactness on."""
 
     values: Values
     solved: Solved
 
     @cached_property
     def key(self) -> ComparisonKey:
-        """The goals in their order."""
+        """The goal values in their order, by which two plans are compared."""
         return ordered(self.values)
 
 
@@ -129,33 +132,35 @@ def _ignore_nodes(_nodes: Nodes) -> None:
 
 
 def solve_by_domains(
-    instance: Instance, limits: Limits, worthwhile: int = WORTHWHILE, tell: NodesCallback = _ignore_nodes
+    instance: Instance, limits: Limits, worthwhile: int = WORTHWHILE, on_plan: NodesCallback = _ignore_nodes
 ) -> Solved | SolveStatus | None:
     """Return the best plan if it lies inside one domain and places every member without evictions.
 
     None if it does not, if the instance is too small to gain, or if the deadline passes before a plan is found.
-    `worthwhile`: the number of nodes from which on the method runs. `tell` is called with plans that are optimal except
-    for the choice of names.
+    INFEASIBLE only if the dynamic programme proves that no plan exists. `worthwhile`: the number of nodes from which on
+    the method runs. `on_plan` is called with plans that are optimal except for ranks and node names.
     """
     if instance.evicting or len(instance.problem.nodes) < worthwhile or not instance.pending:
         return None
     budget = time_budget_of(limits, instance.deadline)
     try:
-        return _by_domains(instance, budget, mixtures_of(instance), tell)
+        return _by_domains(instance, budget, mixtures_of(instance), on_plan)
     except TooMuchError:
-        return _by_domains(instance, budget, None, tell)
+        return _by_domains(instance, budget, None, on_plan)
     except OutOfTimeError:
         return None
 
 
 def _by_domains(
-    instance: Instance, budget: TimeBudget, mixtures: Mixtures | None, tell: NodesCallback
+    instance: Instance, budget: TimeBudget, mixtures: Mixtures | None, on_plan: NodesCallback
 ) -> Solved | SolveStatus | None:
-    """Return the best plan of the narrowest level that has one."""
-    if instance.spreads and mixtures is None:  # bounds that ignore spread would exclude domains that spread needs
+    """Return the best plan of the narrowest level that has one; INFEASIBLE or None as `solve_by_domains`. Raises
+    `TooMuchError`.
+    """
+    if instance.spreads and mixtures is None:  # `compact` ignores spread, which may need more domains
         return None
     for level in range(instance.tree.depth - 1, _widest(instance, mixtures) - 1, -1):
-        best, proven = _best_of(instance, list(_branches(instance, level, mixtures)), budget, tell)
+        best, proven = _best_of(instance, list(_branches(instance, level, mixtures)), budget, on_plan)
         if best is not None:
             return replace(best.solved, proven=proven and best.solved.proven)
         if not proven:
@@ -165,14 +170,16 @@ def _by_domains(
 
 
 def _widest(instance: Instance, mixtures: Mixtures | None) -> int:
-    """Return the widest level whose domains are solved. With exact counting it is the deciding level, else level 0."""
+    """Return the widest level whose domains are solved: the required level (or ROOT) with the dynamic programme, else
+    level 0.
+    """
     if mixtures is None:
         return 0
     return deciding_level(instance.problem)
 
 
 def _best_of(
-    instance: Instance, branches: list[_Branch], budget: TimeBudget, tell: NodesCallback
+    instance: Instance, branches: list[_Branch], budget: TimeBudget, on_plan: NodesCallback
 ) -> tuple[_Leaf | None, bool]:
     """Return the best plan of these domains, and whether it is proven that none of them has a better one."""
     best: _Leaf | None = None
@@ -193,11 +200,11 @@ def _best_of(
             if solved_alike and branch.sign in solved_alike and not _may_win(branch, solved_alike[branch.sign], best):
                 continue
             if first_name not in closer:
-                better, closer[first_name] = _looked_at(branch, budget)
+                better, closer[first_name] = _examined(branch, budget)
                 if better is not None:
                     heappush(order, (ordered(better), first_name))
                 continue
-            solved = _solved(branch, closer[first_name], budget, tell)
+            solved = _solved(branch, closer[first_name], budget, on_plan)
             proven = proven and (solved is SolveStatus.INFEASIBLE or (isinstance(solved, Solved) and solved.proven))
             leaf = _leaf(instance, branch, solved) if isinstance(solved, Solved) else None
             if order and (solved is SolveStatus.INFEASIBLE or (leaf is not None and leaf.solved.proven)):
@@ -209,11 +216,11 @@ def _best_of(
     return best, proven
 
 
-def _looked_at(branch: _Branch, budget: TimeBudget) -> tuple[Values | None, Instance | None]:
+def _examined(branch: _Branch, budget: TimeBudget) -> tuple[Values | None, Instance | None]:
     """Return the exact bound of the first goals in a domain, and the instance over the nodes that its best plans can
     use.
 
-    The bound is None if the domain has no plan. The instance is None if counting computes the bound.
+    The bound is None if the domain has no plan. The instance is None if the dynamic programme computes the bound.
     """
     if branch.mixtures is not None:
         return branch.exact, None
@@ -221,14 +228,17 @@ def _looked_at(branch: _Branch, budget: TimeBudget) -> tuple[Values | None, Inst
     return {**branch.bound, "compactness": found.spread or branch.spread}, found.instance
 
 
-def _solved(branch: _Branch, closer: Instance | None, budget: TimeBudget, tell: NodesCallback) -> Solved | SolveStatus:
-    """Return the best plan of a domain, over the nodes that best plans can use: `closer`, or those that
-    counting finds.
+def _solved(
+    branch: _Branch, closer: Instance | None, budget: TimeBudget, on_plan: NodesCallback
+) -> Solved | SolveStatus:
+    """Return the best plan of a domain by CP-SAT, over the nodes that its best plans can use.
+
+    `closer`: the instance over these nodes; None: the dynamic programme finds them.
     """
     if closer is not None or branch.mixtures is None:
         return solve_within(closer or branch.part, budget)
     narrowed = branch.mixtures.narrowed(branch.level, branch.domain)
-    tell(narrowed.one)
+    on_plan(narrowed.one)
     part = replace(branch.part, capacity=narrowed.capacity[:, list(branch.nodes)])
     place = {node: position for position, node in enumerate(branch.nodes)}
     rows = tuple(tuple(None if node is None else place[node] for node in row) for row in narrowed.one)
@@ -237,10 +247,9 @@ def _solved(branch: _Branch, closer: Instance | None, budget: TimeBudget, tell: 
 
 
 def _may_win(branch: _Branch, alike: Values | None, best: _Leaf | None) -> bool:
-    """Return whether a domain may still have the best plan, given the goals in a solved domain that differs in names
-    only.
+    """Return whether a domain may have the best plan, given that a domain that differs from it in names only is solved.
 
-    `alike`: these goals; None: the solved domain has no plan. The two domains may also differ in what is around them.
+    `alike`: the goal values of the solved domain; None: it has no plan. The parents of the two domains may differ, too.
     """
     if alike is None:
         return False
@@ -249,23 +258,25 @@ def _may_win(branch: _Branch, alike: Values | None, best: _Leaf | None) -> bool:
 
 
 def _branches(instance: Instance, level: int, mixtures: Mixtures | None) -> Iterator[_Branch]:
-    """Return the domains of a level (or ROOT) that may hold every member, as far as counting shows."""
+    """Yield the domains of a level (or ROOT) that may hold every member, by counting, each with its bounds."""
     covers = Covers(instance)
     enough = np.all(covers.offers(level) >= covers.needs(instance.pending), axis=1).tolist()
     held = {instance.tree.domain(level, instance.pinned_node(seat)) for seat in instance.pinned}
     able = [domain for domain in range(instance.tree.count(level)) if enough[domain] and held <= {domain}]
     fewest = [] if mixtures is None else _fewest(instance, level)
     waits = _least_terminating(instance, level)
-    for domain in instance.deadline.through(able, often=1):
+    for domain in instance.deadline.iterate(able, every=1):
         if mixtures is None:
-            spread, preference_score = at_best(part_of(instance, instance.tree.nodes(level, domain)))
+            spread, preference_score = bounds_by_counting(part_of(instance, instance.tree.nodes(level, domain)))
             yield _Branch(instance, level, domain, spread, preference_score, waits[domain], mixtures)
         else:
             yield _Branch(instance, level, domain, fewest[domain], mixtures.max_preference, waits[domain], mixtures)
 
 
 def _least_terminating(instance: Instance, level: int) -> list[int]:
-    """By domain of a level, the least capacity of terminating pods that all pending members use there."""
+    """Return, by domain of `level`, a lower bound on the capacity of terminating pods that all pending members use
+    there.
+    """
     nodes, scarce = instance.problem.nodes, instance.scarce
     now = np.where(instance.usable, np.maximum(nodes.free[:, scarce] - nodes.terminating[:, scarce], 0), 0)
     used = sum(map(instance.request, instance.pending))
@@ -274,7 +285,7 @@ def _least_terminating(instance: Instance, level: int) -> list[int]:
 
 
 def _fewest(instance: Instance, level: int) -> list[DomainCounts]:
-    """Return, by domain of a level, the fewest domains that can hold every member there, by level. No member may be
+    """Return, by domain of `level`, a lower bound on the values of goal 3 with every member there. No member may be
     pinned.
     """
     covers, count = Covers(instance), instance.tree.count(level)
@@ -292,19 +303,23 @@ def _fewest(instance: Instance, level: int) -> list[DomainCounts]:
 
 
 def _sign(part: Instance, level: int, domain: int) -> object:
-    """Return a key of everything in a domain that affects plans inside, except names."""
+    """Return a key of everything in a domain that affects the plans inside, except node names. Domains with equal keys
+    differ in names only.
+    """
     if level < part.tree.depth - 1:
         children = part.tree.children(level, domain)
         return tuple(sorted((_sign(part, level + 1, child) for child in children), key=repr))
     node, problem = part.problem.nodes[domain], part.problem
     shapes = tuple((domain in shape.nodes, shape.preferences.get(domain, 0)) for shape in problem.shapes)
     spread = tuple(rule.counts.get(rule.group[domain] or "") for rule in problem.spreads)
-    return node.free, node.terminating, shapes, spread, _pods_only_on(part, domain)
+    return node.free, node.terminating, shapes, spread, _distinctions(part, domain)
 
 
-def _pods_only_on(part: Instance, node: int) -> object:
-    """Return what makes a node incomparable with nodes of other domains: its pinned members, and groups that limit
-    members.
+def _distinctions(part: Instance, node: int) -> object:
+    """Return what makes a node different from the nodes of other domains: its pinned members, and exclusion or affinity
+    groups.
+
+    Empty if it has none of these.
     """
     pinned = tuple(seat for seat in part.pinned if part.pinned_node(seat) == node)
     problem = part.problem
@@ -313,16 +328,17 @@ def _pods_only_on(part: Instance, node: int) -> object:
     return (problem.nodes[node].name, pinned) if pinned or any(groups) else ()
 
 
-def at_best(part: Instance) -> tuple[DomainCounts, int]:
-    """Return bounds for plans that place every member, as far as counting shows.
+def bounds_by_counting(part: Instance) -> tuple[DomainCounts, int]:
+    """Return bounds for plans of an instance that place every member: lower bounds on goal 3, and an upper bound on
+    preferences.
 
-    They are the fewest domains, by level, and the largest weight of node preferences.
+    The first are the numbers of domains, as in `DomainCounts`. The second is a weight of node preferences.
     """
     return _spread(part, [*part.pinned, *part.pending]), _best_preference_score(part)
 
 
 def _spread(part: Instance, seats: list[Seat]) -> DomainCounts:
-    """Return lower bounds on the domains by level, for the gang and summed over its sets."""
+    """Return lower bounds on the values of goal 3 for these members, as in `DomainCounts`."""
     covers = Covers(part)
     sets = [[seat for seat in seats if seat.pod_set == position] for position in range(len(part.problem.sets))]
     filled = [each for each in sets if each]
@@ -336,7 +352,7 @@ def _spread(part: Instance, seats: list[Seat]) -> DomainCounts:
 
 
 def _best_preference_score(part: Instance) -> int:
-    """Return an upper bound on the weight of node preferences."""
+    """Return an upper bound on the weight of node preferences if every pending member is placed."""
     preference_score = 0
     for shape, count in Counter(part.member(seat).shape for seat in part.pending).items():
         weights = part.problem.shapes[shape].preferences
@@ -346,7 +362,7 @@ def _best_preference_score(part: Instance) -> int:
 
 
 def _leaf(instance: Instance, branch: _Branch, solved: Solved) -> _Leaf:
-    """Return the plan in positions of the whole instance, with its goals."""
+    """Return a domain's plan in node positions of the whole instance, with its goal values."""
     goals = {goal.name: goal for goal in goals_of(branch.part, solved.nodes, ())}
     nodes = whole_nodes(branch.nodes, solved.nodes)
     names = tuple(instance.name_rank[node] for row in nodes for node in row if node is not None)

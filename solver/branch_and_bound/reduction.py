@@ -1,8 +1,8 @@
-"""Leave out domains that a most compact plan cannot use: they hold too little together with all others it may touch.
+"""Leave out domains that no most compact plan can use, because they and the best others together hold too little.
 
-A bound gives the fewest domains of each level, widest first, that can hold the gang. A plan is sought within the
-domains that can be among so few. If the plan meets the bounds, all most compact plans lie there. If it does not, it is
-an upper bound on the number of domains that they touch.
+A bound gives, for each level from the widest on, the fewest domains that can hold the gang. A plan is sought within the
+domains that can be among so few. If the plan meets the bounds, all most compact plans lie there. If it does not, its
+own numbers of domains are upper bounds.
 """
 
 from collections.abc import Callable
@@ -22,8 +22,8 @@ WORTHWHILE = 12
 
 @dataclass(frozen=True)
 class Compact:
-    """An instance over the nodes that its best plans can use. `spread`: the domains they touch, if that is proven; else
-    None.
+    """An instance over the nodes that its most compact plans can use. `spread`: their values of goal 3; None: not
+    proven.
     """
 
     instance: Instance
@@ -33,10 +33,10 @@ class Compact:
 def compact(
     instance: Instance, budget: TimeBudget, cheap: Callable[[Solved], bool] | None = None, worthwhile: int = WORTHWHILE
 ) -> Compact:
-    """Narrow an instance of which every member must be placed.
+    """Return an instance of which every member must be placed, without the domains that no most compact plan can use.
 
     `cheap`: returns whether a plan evicts no more than it must; None: every plan does. `worthwhile`: the number of
-    usable nodes from which on the instance is narrowed.
+    usable nodes from which on domains are left out.
     """
     seats = [*instance.pinned, *instance.pending]
     if int(instance.usable.sum()) < worthwhile:
@@ -66,8 +66,8 @@ def compact(
 
 
 def _settled(instance: Instance, seats: list[Seat], solved: Solved, depth: int) -> Compact:
-    """Return the instance without domains below the first `depth` levels that plans as compact as this one
-    cannot use.
+    """Return the instance without the domains that plans as compact as `solved` cannot use, on all levels but the first
+    `depth`.
     """
     if not solved.proven:
         return Compact(instance)
@@ -78,7 +78,7 @@ def _settled(instance: Instance, seats: list[Seat], solved: Solved, depth: int) 
 
 
 def spread_of(instance: Instance, solved: Solved) -> DomainCounts:
-    """Return the number of domains that a plan touches, by level."""
+    """Return a plan's values of goal 3: the numbers of domains that it touches, as in `DomainCounts`."""
     goals = goals_of(instance, solved.nodes, solved.victims)
     return tuple(part for goal in goals if is_of_level(goal.name) for part in goal.digits)
 
@@ -86,6 +86,8 @@ def spread_of(instance: Instance, solved: Solved) -> DomainCounts:
 def _at_best(instance: Instance, seats: list[Seat]) -> tuple[list[Instance], DomainCounts]:
     """Return the instance narrowed level by level, as if each level took no more domains than its bound, and the
     bounds.
+
+    The first instance of the list is the whole one; the instance at index n is narrowed on the first n levels.
     """
     chain, bounds = [instance], list[int]()
     sets = [[seat for seat in seats if seat.pod_set == position] for position in range(len(instance.problem.sets))]
@@ -101,6 +103,8 @@ def _at_best(instance: Instance, seats: list[Seat]) -> tuple[list[Instance], Dom
 
 
 def _keeping(instance: Instance, level: int, most: int, seats: list[Seat]) -> Instance:
-    """Return the instance without domains of a level that no plan in at most `most` of them can use."""
+    """Return the instance without the domains of a level that no plan in at most `most` domains of the level
+    can use.
+    """
     useful = Covers(instance).useful(level, seats, most)[instance.tree.domains(level)]
     return replace(instance, capacity=np.where(useful, instance.capacity, 0))

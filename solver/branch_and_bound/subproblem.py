@@ -1,4 +1,4 @@
-"""A part of an instance: the whole gang inside some of the nodes, as a small instance of its own."""
+"""A part of an instance: the whole gang on some of the nodes, as a small instance of its own."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,7 +9,8 @@ from solver.problem import NO_VICTIMS, Affinity, PodSet, Problem, Shape
 
 
 def part_of(instance: Instance, nodes: Sequence[int]) -> Instance:
-    """Return the instance that places every member on these nodes, without evictions. Pinned members must be on them.
+    """Return the instance that must place every member on these nodes, without evictions. Pinned members must be on
+    them.
 
     The scarcest resource stays that of the whole instance.
     """
@@ -31,7 +32,7 @@ def part_of(instance: Instance, nodes: Sequence[int]) -> Instance:
                 replace(rule, group=_at(rule.group, nodes), victims=frozenset()) for rule in instance.spreads
             ),
             conflicts=(),
-            affinities=tuple(_among(_settled(problem, rule), nodes) for rule in problem.affinities),
+            affinities=tuple(_among(_with_staying_victims(problem, rule), nodes) for rule in problem.affinities),
         ),
         evicting=False,
         scarce=instance.scarce,
@@ -40,12 +41,12 @@ def part_of(instance: Instance, nodes: Sequence[int]) -> Instance:
 
 
 def whole_nodes(nodes: Sequence[int], rows: Nodes) -> Nodes:
-    """Return the rows of a part in node positions of the whole instance."""
+    """Return a plan of a part with node positions of the whole instance. `nodes`: the positions of the part's nodes."""
     return tuple(tuple(None if node is None else nodes[node] for node in row) for row in rows)
 
 
 def unevicting(problem: Problem) -> Problem:
-    """Return the problem without evictions. It must have no topology spread."""
+    """Return the problem as if no pod could be evicted. It must have no topology spread."""
     if not problem.victims:
         return problem
     shapes = problem.shapes
@@ -58,12 +59,12 @@ def unevicting(problem: Problem) -> Problem:
         victim_gangs=(),
         budgets=(),
         conflicts=(),
-        affinities=tuple(_settled(problem, rule) for rule in problem.affinities),
+        affinities=tuple(_with_staying_victims(problem, rule) for rule in problem.affinities),
     )
 
 
-def _settled(problem: Problem, rule: Affinity) -> Affinity:
-    """Return the affinity rule with all victims staying."""
+def _with_staying_victims(problem: Problem, rule: Affinity) -> Affinity:
+    """Return the affinity rule as if no victim were evicted: its victims count like other running pods."""
     nodes = [int(problem.victims.node[victim]) for victim in rule.victims]
     there = tuple(
         names | {name for node in nodes if (name := group[node]) is not None}

@@ -1,4 +1,4 @@
-"""The CP-SAT model of one instance: every hard rule as one function, over the variables of `variables`."""
+"""The CP-SAT model of one instance: one function for each hard constraint, over the variables of `variables`."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -18,23 +18,32 @@ from solver.plan import Plan
 
 
 def model_of(instance: Instance, kinds: tuple[MemberClass, ...]) -> Model:
-    """Return the model with its variables and all hard rules. Raises `OutOfTimeError`."""
+    """Return the model of an instance with its variables and all hard constraints. `kinds`: the member classes that
+    have variables.
+
+    Raises `OutOfTimeError`.
+    """
     model = Model(instance, kinds)
     add_variables(model)
-    for rule in instance.deadline.through(RULES, often=1):
+    for rule in instance.deadline.iterate(RULES, every=1):
         rule(model)
     return model
 
 
 def _room(model: Model) -> None:
-    """On every node, members fit into the free amounts plus what victims release, resource by resource."""
-    for node, seats in enumerate(model.instance.deadline.through(model.on_node)):
+    """Add the capacity: on every node, the members' requests fit into the free amounts plus those of evicted victims,
+    by resource.
+    """
+    for node, seats in enumerate(model.instance.deadline.iterate(model.on_node)):
         if seats:
             for resource, free in enumerate(model.instance.problem.nodes.free[node].tolist()):
                 _room_of(model, node, resource, free, seats)
 
 
 def _room_of(model: Model, node: int, resource: int, free: int, seats: list[tuple[int, IntVar]]) -> None:
+    """Add the capacity of one resource on one node. If `free` is negative, the constraint binds only if a member that
+    requests it comes.
+    """
     problem, cp = model.instance.problem, model.cp
     asked = [(problem.shapes[model.kinds[kind].shape].requests[resource], variable) for kind, variable in seats]
     taken = Sum(tuple((request, variable) for request, variable in asked if request > 0))
@@ -58,7 +67,9 @@ def _room_of(model: Model, node: int, resource: int, free: int, seats: list[tupl
 
 
 def _numbers(model: Model) -> None:
-    """A kind has no more placed members than ranks. Every set and the gang have their minimum."""
+    """Add the numbers of members: a class places at most as many as it has ranks; each set and the gang place their
+    minimum.
+    """
     problem = model.instance.problem
     everything = []
     for position, kind in enumerate(model.kinds):
@@ -72,7 +83,7 @@ def _numbers(model: Model) -> None:
 
 
 def _required_levels(model: Model) -> None:
-    """One domain of the required level holds the gang; one of its own required level holds a set."""
+    """Add the required levels: one domain holds all placed members of the gang, and one domain those of each set."""
     problem = model.instance.problem
     if problem.required is not None:
         model.cp.add(total(model.touched[problem.required].values()).expression() <= 1)
@@ -82,7 +93,7 @@ def _required_levels(model: Model) -> None:
 
 
 def _together(model: Model) -> None:
-    """Sets that belong together share one domain."""
+    """Add the `Together` constraints: one domain holds the placed members of all the sets."""
     for rule in model.instance.problem.together:
         flags: dict[int, list[Sum]] = {}
         for pod_set in rule.pod_sets:
@@ -93,18 +104,23 @@ def _together(model: Model) -> None:
 
 
 def _slices(model: Model) -> None:
-    """Every `size` consecutive members of a set lie in one domain."""
+    """Add the slices: every `size` consecutive members of a set lie in one domain.
+
+    If a member class has several members, the equivalent constraint is added that each domain holds a multiple of
+    `size`.
+    """
     for position, pod_set in enumerate(model.instance.problem.sets):
         for rule in pod_set.slices:
             counted = any(len(model.kinds[kind].ranks) > 1 for kind in model.kinds_of(position))
             if counted:
                 _add_multiples(model, position, rule.level, rule.size)
                 continue
-            for first in model.instance.deadline.through(range(0, len(pod_set.members), rule.size), often=1):
+            for first in model.instance.deadline.iterate(range(0, len(pod_set.members), rule.size), every=1):
                 _one_slice(model, position, rule.level, range(first, first + rule.size))
 
 
 def _one_slice(model: Model, pod_set: int, level: int, ranks: range) -> None:
+    """Add the constraint that the placed members of a set with these ranks lie in one domain of a level."""
     instance = model.instance
     held = {
         instance.tree.domain(level, instance.pinned_node(seat))
@@ -130,7 +146,7 @@ def _one_slice(model: Model, pod_set: int, level: int, ranks: range) -> None:
 
 
 def _multiples(model: Model) -> None:
-    """Add the rules on multiples: the members of a set, or of the gang, in each domain are a multiple of `rule.of`."""
+    """Add the multiples: in each domain, the number of members of a set or of the gang is a multiple of `rule.of`."""
     for position, pod_set in enumerate(model.instance.problem.sets):
         for rule in pod_set.multiples:
             _add_multiples(model, position, rule.level, rule.of)
@@ -144,14 +160,15 @@ def _multiples(model: Model) -> None:
 
 
 def _add_multiples(model: Model, pod_set: int, level: int, of: int) -> None:
+    """Add the constraint that each domain of a level holds a multiple of `of` members of a set."""
     most = len(model.instance.problem.sets[pod_set].members) // of
-    for domain in model.instance.deadline.through(model.set_touched[pod_set][level]):
+    for domain in model.instance.deadline.iterate(model.set_touched[pod_set][level]):
         times = model.cp.new_int_var(0, most, "")
         model.cp.add(model.set_in_domain(pod_set, level, domain).expression() == of * times)
 
 
 def _caps(model: Model) -> None:
-    """The caps: each domain has at most `count` members of a set."""
+    """Add the caps: each domain of the level holds at most `rule.count` members of a set."""
     for position, pod_set in enumerate(model.instance.problem.sets):
         for rule in pod_set.caps:
             for domain in model.set_touched[position][rule.level]:
@@ -178,13 +195,17 @@ RULES = (
 )
 
 
-def everybody_placed(model: Model, solution: Sequence[int]) -> bool:
+def all_placed(model: Model, solution: Sequence[int]) -> bool:
     """Return whether a solution places every member."""
     return all(model.placed(position).value(solution) == len(kind.ranks) for position, kind in enumerate(model.kinds))
 
 
 def member_solution(counts: Model, solution: Sequence[int], members: Model) -> dict[int, int]:
-    """Return a solution over counts as values for a model with one kind per member: of its seats and victims."""
+    """Return a solution of the model `counts` as values for the model `members`, which has one class per member: by
+    index of a variable.
+
+    Only variables of members on nodes and of victims get values.
+    """
     values = {flag.index: solution[counts.evict[victim].index] for victim, flag in members.evict.items()}
     for kind, seats in zip(counts.kinds, counts.seats, strict=True):
         nodes = sorted(seats, key=counts.instance.tree.order.__getitem__)
@@ -196,7 +217,9 @@ def member_solution(counts: Model, solution: Sequence[int], members: Model) -> d
 
 
 def solution_of(plan: Plan, model: Model) -> dict[int, int] | None:
-    """Return a plan as values of the model's seats and victims; None if the model excludes the plan."""
+    """Return a plan as values of a model's variables of members on nodes and of victims, by index. None if the model
+    excludes the plan.
+    """
     if not set(plan.victims) <= set(model.evict):
         return None
     values = {flag.index: int(victim in plan.victims) for victim, flag in model.evict.items()}
@@ -210,7 +233,7 @@ def solution_of(plan: Plan, model: Model) -> dict[int, int] | None:
 
 
 def seat_variables(model: Model, seat: Seat) -> dict[int, IntVar]:
-    """Return the Booleans of one pending member, by node. Every kind must have one member."""
+    """Return the Booleans for one pending member, by node. Every member class of the model must have one member."""
     if not model.alone:
         model.alone.update({(kind.pod_set, *kind.ranks): place for place, kind in enumerate(model.kinds)})
     return model.seats[model.alone[seat.pod_set, seat.rank]]

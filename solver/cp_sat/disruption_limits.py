@@ -1,4 +1,6 @@
-"""Protection of running pods as constraints: a gang keeps its minimums or goes whole, and disruption budgets hold."""
+"""Limits on evictions as constraints of a CP-SAT model: running gangs keep their minimums or go whole, and disruption
+budgets hold.
+"""
 
 from collections.abc import Set as AbstractSet
 
@@ -8,7 +10,9 @@ from solver.cp_sat.variables import Model
 
 
 def add_victim_gangs(model: Model) -> None:
-    """A running gang keeps its minimum or goes whole. It can go whole only if all of it may be evicted."""
+    """Add, for each running gang, that it keeps its minimums or is evicted whole. It can go whole only if all of its
+    pods may be evicted.
+    """
     problem = model.instance.problem
     members: dict[int, dict[int, IntVar]] = {}
     for victim, variable in model.evict.items():
@@ -20,7 +24,7 @@ def add_victim_gangs(model: Model) -> None:
 
 
 def _victim_gang(model: Model, gang: int, variables: dict[int, IntVar]) -> None:
-    """State the rules of one running gang. `variables`: by victim, for all useful victims of the gang."""
+    """Add the constraints of one running gang. `variables`: by useful victim of the gang, whether it is evicted."""
     running = model.instance.problem.victim_gangs[gang]
     parts: list[tuple[AbstractSet[int], int]] = [(variables.keys(), running.running - running.minimum)]
     parts += [(each.victims & variables.keys(), each.running - each.minimum) for each in running.sets]
@@ -44,7 +48,7 @@ def _victim_gang(model: Model, gang: int, variables: dict[int, IntVar]) -> None:
 
 
 def add_budgets(model: Model) -> None:
-    """Disruption budgets hold over all victims together."""
+    """Add the disruption budgets: at most `allowed` of each budget's victims are evicted."""
     for budget in model.instance.problem.budgets:
         flags = [model.evict[victim] for victim in sorted(budget.victims) if victim in model.evict]
         if len(flags) > budget.allowed:

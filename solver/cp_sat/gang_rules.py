@@ -1,4 +1,4 @@
-"""The rules of several gangs in one model: each gang's minimum and its multiples over all of its sets."""
+"""The constraints of each gang in a model with several gangs: its minimum, and its multiples over all of its sets."""
 
 from solver.cp_sat.linear import Sum, total
 from solver.cp_sat.variables import Model
@@ -6,7 +6,7 @@ from solver.problem import GangRules, Multiple
 
 
 def add_gang_rules(model: Model) -> None:
-    """Each gang has its minimum, and its multiples in each domain."""
+    """Add, for each gang, its minimum over all of its sets, and its multiples in each domain."""
     for gang in model.instance.problem.gangs:
         model.cp.add(total(_placed(model, pod_set) for pod_set in gang.pod_sets).expression() >= gang.minimum)
         for rule in gang.multiples:
@@ -14,12 +14,13 @@ def add_gang_rules(model: Model) -> None:
 
 
 def _placed(model: Model, pod_set: int) -> Sum:
-    """The number of placed members of a set, pinned ones included."""
+    """Return the number of placed members of a set, pinned ones included."""
     held = sum(member.node is not None for member in model.instance.problem.sets[pod_set].members)
     return total(model.placed(kind) for kind in model.kinds_of(pod_set)) + Sum((), held)
 
 
 def _add_multiples(model: Model, gang: GangRules, rule: Multiple) -> None:
+    """Add the constraint that each domain of the level holds a multiple of `rule.of` members of the gang."""
     most = sum(len(model.instance.problem.sets[pod_set].members) for pod_set in gang.pod_sets)
     domains = {domain for pod_set in gang.pod_sets for domain in model.set_touched[pod_set][rule.level]}
     for domain in sorted(domains):

@@ -1,7 +1,7 @@
-"""The terms of the goals (`solver.objective`) as stages over the model.
+"""The terms of the goals (`solver.objective`) as stages of a CP-SAT model: sums to minimise, with bounds.
 
-A goal may depend on the results of earlier goals: which members are placed, or which level one domain holds. It is
-stated once these are known. Every function takes the model and the solution so far, and yields its stages.
+A goal may depend on the results of earlier goals, such as which members are placed. It is stated once these are known.
+Every function takes the model and the solution so far, and yields its stages.
 """
 
 from collections import Counter
@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from solver.bounds.domain_cover import Covers
 from solver.cp_model import IntVar
-from solver.cp_sat.constraint_model import everybody_placed, seat_variables
+from solver.cp_sat.constraint_model import all_placed, seat_variables
 from solver.cp_sat.lexicographic import Stage
 from solver.cp_sat.linear import Sum, one, total
 from solver.cp_sat.variables import Model
@@ -22,7 +22,7 @@ GoalStages = Callable[[Model, Solution], Iterator[Stage]]
 
 
 def victims(model: Model, _solution: Solution) -> Iterator[Stage]:
-    """Minimise the number of victims, from the highest priority down."""
+    """Goal 1, `victims`: minimise the number of victims, one stage per priority, the highest first."""
     pods = model.instance.problem.victims
     for priority in sorted({pods[victim].priority for victim in model.evict}, reverse=True):
         flags = [variable for victim, variable in model.evict.items() if pods[victim].priority == priority]
@@ -30,13 +30,13 @@ def victims(model: Model, _solution: Solution) -> Iterator[Stage]:
 
 
 def gangs_broken(model: Model, _solution: Solution) -> Iterator[Stage]:
-    """Minimise the number of gangs that are evicted whole."""
+    """Goal 1, `gangsBroken`: minimise the number of running gangs that are evicted whole."""
     if model.broken:
         yield _count("gangsBroken", "", list(model.broken.values()))
 
 
 def evicted(model: Model, _solution: Solution) -> Iterator[Stage]:
-    """Minimise the amount of the scarcest resource that is evicted."""
+    """Goal 1, `evicted`: minimise the amount of the scarcest resource that the victims hold."""
     instance = model.instance
     terms = tuple(
         (instance.problem.victims[victim].requests[instance.scarce], variable)
@@ -47,15 +47,15 @@ def evicted(model: Model, _solution: Solution) -> Iterator[Stage]:
 
 
 def extras(model: Model, _solution: Solution) -> Iterator[Stage]:
-    """Minimise the number of members that are not placed."""
+    """Goal 2, `extras`: minimise the number of members that are not placed."""
     members = len(model.instance.pending)
     missing = total(model.placed(kind) for kind in range(len(model.kinds))).times(-1) + Sum((), members)
     yield Stage("extras", "missing", missing, 0, members)
 
 
 def lowest_ranks(model: Model, solution: Solution) -> Iterator[Stage]:
-    """Prefer members of the lowest ranks, in order of set and rank."""
-    if everybody_placed(model, solution):
+    """Goal 2, `extras`: prefer placed members of the lowest ranks, set by set. No stage if every member is placed."""
+    if all_placed(model, solution):
         return
     for position, kind in enumerate(model.kinds):
         missing = model.placed(position).times(-1) + Sum((), len(kind.ranks))
@@ -63,7 +63,7 @@ def lowest_ranks(model: Model, solution: Solution) -> Iterator[Stage]:
 
 
 def compactness(model: Model, solution: Solution) -> Iterator[Stage]:
-    """Minimise the number of domains by level, for the gang, then summed over its sets."""
+    """Goal 3, `compactness`: minimise the number of domains level by level, for the gang, then summed over its sets."""
     covers = Covers(model.instance)
     sets = placed_in_sets(model, solution)
     filled = [pod_set for pod_set, seats in enumerate(sets) if seats]
@@ -80,7 +80,7 @@ def compactness(model: Model, solution: Solution) -> Iterator[Stage]:
 
 
 def preferences(model: Model, _solution: Solution) -> Iterator[Stage]:
-    """Maximise the weight of node preferences, stated as the weight times -1."""
+    """Goal 3, `preferences`: maximise the weight of the fulfilled node preferences, stated as the weight times -1."""
     instance = model.instance
     had = []
     best = Counter(dict.fromkeys(range(len(model.kinds)), 0))
@@ -98,7 +98,7 @@ def preferences(model: Model, _solution: Solution) -> Iterator[Stage]:
 
 
 def terminating(model: Model, _solution: Solution) -> Iterator[Stage]:
-    """Minimise the used capacity that terminating pods still hold."""
+    """Goal 3, `terminating`: minimise the capacity that the gang uses and terminating pods still hold."""
     instance = model.instance
     waits = []
     most = 0
@@ -116,7 +116,9 @@ def terminating(model: Model, _solution: Solution) -> Iterator[Stage]:
 
 
 def _room_now(model: Model, node: int) -> Sum:
-    """A node's free capacity that no terminating pod holds; negative if terminating pods hold more than is free."""
+    """Return a node's free capacity that no terminating pod holds; negative if terminating pods hold more than
+    is free.
+    """
     instance = model.instance
     each = instance.problem.nodes[node]
     left = tuple(
@@ -127,7 +129,7 @@ def _room_now(model: Model, node: int) -> Sum:
 
 
 def _wait_for(model: Model, taken: Sum, now: Sum, wait: IntVar) -> None:
-    """Bind `wait` to at least `taken` minus `now`, or to at least `taken` if `now` is negative."""
+    """Constrain `wait` to be at least `taken` minus `now`, or at least `taken` if `now` is negative."""
     beyond = model.cp.add((taken + now.times(-1)).expression() <= wait)
     if now.constant < 0:
         nothing = model.flag()
@@ -136,11 +138,11 @@ def _wait_for(model: Model, taken: Sum, now: Sum, wait: IntVar) -> None:
 
 
 def waste(model: Model, solution: Solution) -> Iterator[Stage]:
-    """Minimise the free capacity that remains, in four parts.
+    """Goal 4, `waste`: minimise the free capacity that remains, in four parts.
 
-    (a) is the narrowest domain that holds the gang, (b) its parents, (c) the touched domains downward. Each counts the
-    capacity that remains there. (d) counts the touched domains, downward, that have capacity left. The gang's own use
-    is the same in every plan, so (a) to (c) reduce to the potential of the domains.
+    (a) counts the narrowest domain that holds the gang, (b) its parents, (c) the touched domains downward. (d) is the
+    number of touched domains, downward, that have capacity left. The gang's own use is the same in every plan, so (a)
+    to (c) reduce to the potential of the domains.
     """
     if not any(placed_in_sets(model, solution)):
         return
@@ -157,15 +159,15 @@ def waste(model: Model, solution: Solution) -> Iterator[Stage]:
 
 
 def ranks(model: Model, solution: Solution) -> Iterator[Stage]:
-    """Minimise, by level, the pairs of consecutive ranks that lie in different domains.
+    """Goal 5, `ranks`: minimise, level by level, the pairs of consecutive ranks that lie in different domains.
 
-    Kinds of several members need no stage: see `solver.bounds.member_classes.alike`.
+    Member classes of several members need no stage: see `solver.bounds.member_classes.alike`.
     """
     if not apart(model):
         return
     pairs = _neighbours(model, solution)
     levels = range(len(model.instance.problem.levels))
-    pairs_by_level = model.instance.deadline.through((pair, level) for level in levels for pair in pairs)
+    pairs_by_level = model.instance.deadline.iterate((pair, level) for level in levels for pair in pairs)
     crossings = {(pair, level): _crossing(model, pair, level) for pair, level in pairs_by_level}
     for level, name in enumerate(model.instance.problem.levels):
         for pod_set in sorted({pair[0].pod_set for pair in pairs}):
@@ -177,30 +179,20 @@ def ranks(model: Model, solution: Solution) -> Iterator[Stage]:
 
 
 def _cross_into_each(model: Model, pod_set: int, level: int, crossings: list[Sum]) -> None:
-    """A row of ranks in n domains has at least n - 1 crossings. The constraint is redundant, but proves much sooner."""
+    """Add a constraint: members in n domains have at least n - 1 pairs in different ones. It is redundant, but proves
+    much sooner.
+    """
     domains = total(model.set_touched[pod_set][level].values())
     model.cp.add((total(crossings) + domains.times(-1)).expression() >= -1)
 
 
-def names(model: Model, solution: Solution) -> Iterator[Stage]:
-    """Minimise the node names in order of set and rank. It applies only if every kind has one member."""
-    if not apart(model):
-        return
-    instance = model.instance
-    last = len(instance.problem.nodes) - 1
-    for seat in instance.deadline.through(_placed_seats(model, solution)):
-        variables = seat_variables(model, seat)
-        place = Sum(tuple((instance.name_rank[node], variable) for node, variable in variables.items()))
-        yield Stage("ties", f"name of {seat.pod_set}/{seat.rank}", place, 0, last)
-
-
 def apart(model: Model) -> bool:
-    """Return whether every kind has one member."""
+    """Return whether every member class of the model has one member."""
     return all(len(kind.ranks) == 1 for kind in model.kinds)
 
 
 def placed_in_sets(model: Model, solution: Solution) -> list[list[Seat]]:
-    """Return the placed members of each set, pinned ones included. A kind counts its lowest ranks as placed."""
+    """Return the placed members of each set, pinned ones included. Of a class, the lowest ranks count as placed."""
     sets: list[list[Seat]] = [[] for _ in model.instance.problem.sets]
     for seat in model.instance.pinned:
         sets[seat.pod_set].append(seat)
@@ -211,7 +203,7 @@ def placed_in_sets(model: Model, solution: Solution) -> list[list[Seat]]:
 
 
 def _narrowest_level(model: Model, solution: Solution) -> int:
-    """The narrowest level of which one domain holds the gang."""
+    """Return the narrowest level of which one domain holds the gang in this solution."""
     narrowest = ROOT
     for level, flags in enumerate(model.touched):
         if total(flags.values()).value(solution) > 1:
@@ -221,11 +213,14 @@ def _narrowest_level(model: Model, solution: Solution) -> int:
 
 
 def _count(goal: str, part: str, flags: list[IntVar]) -> Stage:
+    """Return the stage that minimises the number of flags that are 1."""
     return Stage(goal, part, Sum(tuple((1, flag) for flag in flags)), 0, len(flags))
 
 
 def _potential(model: Model, solution: Solution, level: int, part: str, *, single: bool) -> Stage:
-    """The summed potential of the touched domains of a level. `single`: exactly one domain is touched."""
+    """Return a stage of goal 4 (waste): the summed potential of the touched domains of a level. `single`: exactly one
+    is touched.
+    """
     instance = model.instance
     weighted = [(instance.domain_potential(level, domain), flag) for domain, flag in model.touched[level].items()]
     potential = total(flag.times(weight) for weight, flag in weighted if weight)
@@ -235,8 +230,9 @@ def _potential(model: Model, solution: Solution, level: int, part: str, *, singl
 
 
 def _with_room_left(model: Model, level: int, part: str) -> Stage:
-    """A stage that counts touched domains with capacity left. A flag is 0 only if its domain is filled to its
-    potential.
+    """Return a stage of goal 4 (waste): the number of touched domains of a level that have capacity left.
+
+    A domain does not count only if the gang fills it to its potential.
     """
     instance, left = model.instance, []
     for domain, flag in model.touched[level].items():
@@ -267,13 +263,13 @@ TERMS: dict[str, GoalStages] = {
         terminating,
         waste,
         ranks,
-        names,
     )
 }
-"""The terms by the names that `solver.objective` uses."""
+"""The function that states each term, by the term's name in `solver.objective`."""
 
 
 def _placed_seats(model: Model, solution: Solution) -> list[Seat]:
+    """Return the members that this solution places. Every member class must have one member."""
     return [
         Seat(kind.pod_set, kind.ranks[0])
         for position, kind in enumerate(model.kinds)
@@ -282,7 +278,7 @@ def _placed_seats(model: Model, solution: Solution) -> list[Seat]:
 
 
 def _neighbours(model: Model, solution: Solution) -> list[tuple[Seat, Seat]]:
-    """Pairs of placed members of one set that follow each other by rank."""
+    """Return the pairs of placed members of one set that follow each other by rank, pinned members included."""
     placed = sorted(
         [*_placed_seats(model, solution), *model.instance.pinned], key=lambda seat: (seat.pod_set, seat.rank)
     )
@@ -290,7 +286,7 @@ def _neighbours(model: Model, solution: Solution) -> list[tuple[Seat, Seat]]:
 
 
 def _crossing(model: Model, pair: tuple[Seat, Seat], level: int) -> Sum:
-    """1 if the two members lie in different domains of a level."""
+    """Return 1 if the two members lie in different domains of a level, else 0."""
     before, after = (_presence(model, seat, level) for seat in pair)
     fixed = [not any(part.terms for part in each.values()) for each in (before, after)]
     if all(fixed):
@@ -303,7 +299,7 @@ def _crossing(model: Model, pair: tuple[Seat, Seat], level: int) -> Sum:
 
 
 def _presence(model: Model, seat: Seat, level: int) -> dict[int, Sum]:
-    """By domain, 1 if the member is in it."""
+    """Return, by domain of a level that a member may be in, 1 if it is there."""
     instance = model.instance
     if instance.member(seat).node is not None:
         return {instance.tree.domain(level, instance.pinned_node(seat)): Sum((), 1)}

@@ -1,6 +1,6 @@
-"""The goals of several gangs in one model that differ from those of one gang: compactness and waste.
+"""The goals of a model with several gangs that differ from those of one gang: compactness and waste.
 
-A goal's value is the sum of the gangs' values (docs/decisions/0002). All other goals are sums already.
+The value of a goal is the sum of the gangs' values (docs/decisions/0002). All other goals are such sums already.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,11 +15,11 @@ from solver.objective import SolvePhase, in_order
 from solver.tree import ROOT
 
 Touched = list[dict[int, Sum]]
-"""By level and domain, 1 if the gang is in it."""
+"""By level and domain, 1 if the gang has a placed member there."""
 
 
 class JointGoals:
-    """The goals of a joint problem. `gangs`: the sets of each gang, in order of precedence."""
+    """The goals of a joint problem. `gangs`: the sets of each gang, the earlier gang first."""
 
     def __init__(self, gangs: Sequence[Sequence[int]]) -> None:
         self._gangs = tuple(tuple(sets) for sets in gangs)
@@ -27,8 +27,10 @@ class JointGoals:
 
     @property
     def where(self) -> tuple[Stated, ...]:
-        """The phases from compactness to waste. Compactness and waste have joint terms; all other goals are stated as
-        for one gang. Before waste, the earlier gang becomes the compact one.
+        """The phases from compactness to waste, for `solve_within`.
+
+        Compactness and waste are those of this class. Before waste comes `precedence`. All other terms are stated as
+        for one gang.
         """
         joint = {"compactness": self.compactness, "waste": self.waste}
         spread, start, room = (
@@ -38,7 +40,9 @@ class JointGoals:
         return spread, start, (self.precedence,), room
 
     def compactness(self, model: Model, solution: goals.Solution) -> Iterator[Stage]:
-        """Minimise the number of domains by level, summed over the gangs, then over their sets."""
+        """Goal 3, `compactness`: minimise the number of domains level by level, summed over the gangs, then over their
+        sets.
+        """
         covers = Covers(model.instance)
         sets = goals.placed_in_sets(model, solution)
         filled = [[pod_set for pod_set in gang if sets[pod_set]] for gang in self._gangs]
@@ -54,7 +58,9 @@ class JointGoals:
                 yield Stage(f"compactness/{name}", "sets", total(flags), least, len(flags))
 
     def precedence(self, model: Model, _solution: goals.Solution) -> Iterator[Stage]:
-        """If the sums allow several gangs to be compact, the earlier gang is."""
+        """Goal 3, `compactness`: minimise the domains of the first gang, then of the second, ... while the sums stay.
+        No stage for one gang.
+        """
         if len(self._gangs) < 2:  # noqa: PLR2004 -- a single gang precedes none
             return
         for gang, touched in enumerate(self._touched(model)):
@@ -63,9 +69,9 @@ class JointGoals:
                 yield Stage(f"compactness/{name}", f"gang {gang}", total(flags), 0, len(flags))
 
     def waste(self, model: Model, solution: goals.Solution) -> Iterator[Stage]:
-        """Minimise the parts of waste, each summed over the gangs.
+        """Goal 4, `waste`: minimise each part, summed over the gangs.
 
-        Capacity of a domain that other gangs use counts as used.
+        Capacity that other gangs use in a domain counts as used.
         """
         parts: dict[tuple[int, int, str], list[tuple[Sum, int]]] = {}
         for gang, touched in enumerate(self._touched(model)):
@@ -76,7 +82,7 @@ class JointGoals:
             yield Stage("waste", key[2], total(left for left, _ in lefts), 0, sum(most for _, most in lefts))
 
     def _eligible(self, model: Model, gang: int) -> frozenset[int]:
-        """The nodes where a pending member of the gang may run."""
+        """Return the nodes where a pending member of the gang may run."""
         problem = model.instance.problem
         shapes = {
             member.shape
@@ -87,7 +93,7 @@ class JointGoals:
         return frozenset[int]().union(*map(model.instance.eligible, shapes))
 
     def _touched(self, model: Model) -> list[Touched]:
-        """By gang, the domains it touches. Computed once for each model, because the variables stay the same."""
+        """Return the touched domains of each gang. Computed once for each model, because it creates variables."""
         for known, touched in self._known:
             if known is model:
                 return touched
@@ -97,7 +103,7 @@ class JointGoals:
 
 
 def _of_gang(model: Model, sets: Sequence[int]) -> Touched:
-    """Return a gang's touched domains: those that one of its sets touches."""
+    """Return the touched domains of a gang: those that one of its sets touches."""
     levels: Touched = []
     for level in range(len(model.instance.problem.levels)):
         found: dict[int, list[Sum]] = {}
@@ -109,7 +115,7 @@ def _of_gang(model: Model, sets: Sequence[int]) -> Touched:
 
 
 def _narrowest(model: Model, sets: Sequence[int], solution: goals.Solution) -> int:
-    """Return the narrowest level of which one domain holds a gang.
+    """Return the narrowest level of which one domain holds a gang in this solution.
 
     It is computed from the gang's sets. A solution that was found before the gang's own flags were created has no
     values for them.
@@ -124,14 +130,17 @@ def _narrowest(model: Model, sets: Sequence[int], solution: goals.Solution) -> i
 
 
 class _View:
-    """The free capacity of one gang: that of the nodes where its pending members may run."""
+    """The free capacity that counts as waste of one gang: that of the nodes where its pending members may run."""
 
     def __init__(self, model: Model, eligible: frozenset[int], touched: Touched) -> None:
         self.model, self.eligible, self.touched = model, eligible, touched
         self.tree, self.names = model.instance.tree, model.instance.problem.levels
 
     def waste(self, narrowest: int) -> Iterator[tuple[tuple[int, int, str], tuple[Sum, int]]]:
-        """Yield the parts (a) to (d), each with its place in the order, its sum and an upper bound of the sum."""
+        """Yield the parts (a) to (d) of waste. Each has a sort key, its sum, and an upper bound of the sum.
+
+        `narrowest`: the narrowest level of which one domain holds the gang.
+        """
         depth = len(self.names)
         yield (0, 0, "a"), self._left(narrowest)
         for level in range(narrowest - 1, ROOT - 1, -1):
@@ -143,17 +152,18 @@ class _View:
             yield (3, level, f"d/{self.names[level]}"), self._unfilled(level)
 
     def _domains(self, level: int) -> dict[int, Sum]:
+        """Return the flags of touched domains of a level. The root is always touched."""
         return {0: Sum((), 1)} if level == ROOT else self.touched[level]
 
     def _inside(self, level: int, domain: int) -> tuple[int, Sum]:
-        """Return the potential of a domain, and the amount that all gangs use of it."""
+        """Return the potential of a domain for this gang, and the amount that all gangs use of it."""
         nodes = [node for node in self.tree.nodes(level, domain) if node in self.eligible]
         return sum(self.model.instance.potential[node] for node in nodes), total(
             self.model.used(node) for node in nodes
         )
 
     def _left(self, level: int) -> tuple[Sum, int]:
-        """Return the free capacity that remains in the touched domains, and its upper bound."""
+        """Return the free capacity that remains in the touched domains of a level, and its upper bound."""
         left, most = [], 0
         for domain, flag in self._domains(level).items():
             potential, used = self._inside(level, domain)
@@ -167,7 +177,7 @@ class _View:
         return total(left), most
 
     def _unfilled(self, level: int) -> tuple[Sum, int]:
-        """Return the number of touched domains with capacity left, and its upper bound."""
+        """Return the number of touched domains of a level with capacity left, and its upper bound."""
         left = []
         for domain, flag in self._domains(level).items():
             potential, used = self._inside(level, domain)

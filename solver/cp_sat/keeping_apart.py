@@ -1,4 +1,4 @@
-"""Members that keep apart, and victims that must go for a member, as constraints of the model."""
+"""Exclusions, separations and conflicts as constraints of a CP-SAT model: host ports and anti-affinity."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -9,11 +9,13 @@ from solver.cp_sat.variables import Model
 from solver.problem import Conflict, Exclusion, Separation
 
 Coming = list[tuple[int, int, IntVar]]
-"""Kinds, nodes, and the variables for how many members of the kind come there."""
+"""Members that may be placed: the member class, the node, and the variable for how many of the class are there."""
 
 
 def add_exclusions(model: Model) -> None:
-    """Exclusions: each group that gets a member of some shapes has at most `count` of them."""
+    """Add the exclusions: a group that gets a new member of `shapes` has at most `count` of them, pinned ones
+    included.
+    """
     for rule in model.instance.problem.exclusions:
         _add_exclusion(model, rule)
 
@@ -26,7 +28,7 @@ def _add_exclusion(model: Model, rule: Exclusion) -> None:
 
 
 def add_separations(model: Model) -> None:
-    """Separations: each group has members of one side only."""
+    """Add the separations: a group that gets a new member has members of one side only."""
     for rule in model.instance.problem.separations:
         _add_separation(model, rule)
 
@@ -49,7 +51,7 @@ def _add_separation(model: Model, rule: Separation) -> None:
 
 
 def add_conflicts(model: Model) -> None:
-    """Conflicts: a member comes to a node only if all victims that keep it off there go."""
+    """Add the conflicts: a member is placed on a node only if all victims that keep it off there are evicted."""
     for rule in model.instance.problem.conflicts:
         _add_conflict(model, rule)
 
@@ -68,19 +70,19 @@ def _add_conflict(model: Model, rule: Conflict) -> None:
 
 
 def none_of(model: Model, coming: Coming) -> None:
-    """No member comes."""
+    """Add constraints that none of these members is placed."""
     for _, _, variable in coming:
         model.cp.add(variable == 0)
 
 
 def only_if(model: Model, coming: Coming, flag: IntVar) -> None:
-    """Members come only if the flag is 1."""
+    """Add constraints that these members are placed only if the flag is 1."""
     for kind, node, variable in coming:
         model.cp.add(variable <= model.most(kind, node) * flag)
 
 
 def held_in(model: Model, group: tuple[str | None, ...], shapes: Collection[int]) -> Counter[str | None]:
-    """Return, by group, the number of pinned members of some shapes."""
+    """Return, by group, the number of pinned members of these shapes."""
     instance = model.instance
     return Counter(
         group[instance.pinned_node(seat)] for seat in instance.pinned if instance.member(seat).shape in shapes
@@ -88,7 +90,7 @@ def held_in(model: Model, group: tuple[str | None, ...], shapes: Collection[int]
 
 
 def coming_in(model: Model, group: tuple[str | None, ...], shapes: Collection[int]) -> dict[str, Coming]:
-    """By group, the members of some shapes that may come there."""
+    """Return, by group, the members of these shapes that may be placed on its nodes."""
     found: dict[str, Coming] = {}
     for node, name in enumerate(group):
         if name is not None and (arrivals := coming_to(model, (node,), shapes)):
@@ -97,7 +99,7 @@ def coming_in(model: Model, group: tuple[str | None, ...], shapes: Collection[in
 
 
 def coming_to(model: Model, nodes: Iterable[int], shapes: Collection[int]) -> Coming:
-    """The members of some shapes that may come to these nodes."""
+    """Return the members of these shapes that may be placed on these nodes."""
     return [
         (kind, node, variable)
         for node in sorted(nodes)

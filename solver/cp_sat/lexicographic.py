@@ -1,12 +1,13 @@
-"""Lexicographic search: one goal after the other, each proven before the next, every result fixed as a constraint.
+"""Lexicographic search: one goal is proven after the other, and each result is fixed as a constraint before the next.
 
-Neighbouring goals of small range are proven in one solve, as digits of one number. (Several objectives in sequence
-is what CP-SAT's maintainers recommend, google/or-tools#1344; it has no lexicographic objective of its own.)
+Neighbouring goals of small range are proven in one solve, as digits of one number. (Several objectives in sequence is
+what CP-SAT's maintainers recommend, google/or-tools#1344; it has no lexicographic objective of its own.)
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from math import inf
 
 from solver.cp_model import (
     FEASIBLE,
@@ -25,15 +26,17 @@ from solver.problem import Limits
 SMALL = 600
 """Up to this number of variables, presolve costs more time than it saves."""
 _DIGITS = 1 << 24
-"""Bound on the product of the spans of goals that are packed into one number."""
+"""The largest product of the spans (numbers of possible values) of stages that are solved as one number."""
 _SHARE = 0.5
-"""The share of the remaining time that one goal may take."""
+"""The share of the remaining deterministic time that one solve of a stage may take."""
+_PREFERENCE = 0.02
+"""The most deterministic time for a preference that is no goal: a tenth of a second at most."""
 _MOMENT = 1.0
-"""Deterministic time and seconds for steps without a search, even if the budget is spent."""
+"""Deterministic time, and seconds, for a step without a search, even if the budget is spent."""
 
 
 class SolveStatus(Enum):
-    """The outcome of one solve."""
+    """The outcome of one solve by CP-SAT: optimal or feasible with a solution, infeasible by proof, or unknown."""
 
     OPTIMAL = auto()
     FEASIBLE = auto()
@@ -42,12 +45,12 @@ class SolveStatus(Enum):
 
 
 class SolverFaultError(Exception):
-    """CP-SAT returned a result that contradicts its contract or an earlier result."""
+    """CP-SAT contradicts its contract or an earlier result, or no solution method gives a valid plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A sum to minimise. `least` and `most` are bounds that hold for every solution."""
+    """A sum to minimise: one part of a goal. `least` and `most` are bounds that hold for every solution."""
 
     goal: str
     part: str
@@ -58,14 +61,14 @@ class Stage:
 
 @dataclass(slots=True)
 class Wall:
-    """Seconds until the emergency stop: those that CP-SAT may take, and those until the deadline of all work."""
+    """The wall time that is left. `seconds`: those that CP-SAT may still take. `deadline`: when all work must end."""
 
     seconds: float
     deadline: Deadline = NO_DEADLINE
 
     @property
     def left(self) -> float:
-        """The smaller of both, in seconds."""
+        """The seconds until the earlier of both limits; 0 or less if one has passed."""
         return min(self.seconds, self.deadline.left())
 
 
@@ -73,8 +76,8 @@ class Wall:
 class TimeBudget:
     """The remaining time, shared by all searches of one solve.
 
-    `deterministic` is the limit that applies. `wall` only stops a solve that takes too long. It is never divided: with
-    a small share of it, results would depend on how busy the machine is.
+    `deterministic`: in CP-SAT's deterministic time, the limit that normally ends a search. `wall` only stops a solve
+    that takes too long. It is never divided: with a small share of it, results would depend on how busy the machine is.
     """
 
     deterministic: float
@@ -86,7 +89,7 @@ class TimeBudget:
         return self.deterministic <= 0 or self.wall.left <= 0
 
     def charge(self, solver: CpSolver) -> None:
-        """Subtract the time that a solve has taken."""
+        """Subtract the deterministic and the wall time that this solver has just used."""
         self.deterministic -= solver.deterministic_time
         self.wall.seconds -= solver.wall_time
 
@@ -96,8 +99,8 @@ class TimeBudget:
 
 
 def single_worker() -> CpSolver:
-    """Return CP-SAT with one worker and no interleaving. Other settings crashed CP-SAT 9.15 or made its
-    results vary.
+    """Return CP-SAT with one worker and no interleaving. With other settings CP-SAT 9.15 crashed, or its results
+    varied.
     """
     solver = CpSolver()
     parameters = solver.parameters
@@ -110,13 +113,17 @@ def single_worker() -> CpSolver:
 
 
 def time_budget_of(limits: Limits, deadline: Deadline = NO_DEADLINE) -> TimeBudget:
-    """Return a budget of all the time that the limits allow, at most until the deadline."""
+    """Return a budget of all the time that the limits allow, but no longer than until the deadline."""
     return TimeBudget(limits.deterministic, Wall(limits.seconds, deadline))
 
 
 @dataclass(slots=True)
 class Search:
-    """A model, the best solution so far, and the time that is left."""
+    """A lexicographic search on one model. `solution`: the best one so far, as values of all variables; empty if none
+    is known.
+
+    `reached`: value and bound of each stage solved so far. `proven`: whether all of them are proven.
+    """
 
     cp: CpModel
     budget: TimeBudget
@@ -127,16 +134,16 @@ class Search:
     presolve: bool = True
 
     def any_solution(self) -> SolveStatus:
-        """Find any solution, regardless of its goals."""
+        """Find any solution, whatever its goal values."""
         self.cp.clear_objective()  # type: ignore[no-untyped-call]
         found, _ = self._solve(share=1.0)
         return found
 
     def adopt(self, values: dict[int, int]) -> SolveStatus:
-        """Make the solution with these values the present one. `values`: by index of a variable; the other values
-        follow.
+        """Make a solution with these values of some variables the present one. `values`: by index of a variable; CP-SAT
+        finds the other values.
 
-        `SolveStatus.INFEASIBLE` if the values belong to no solution.
+        Return `SolveStatus.INFEASIBLE` if no solution has these values.
         """
         self.cp.clear_objective()  # type: ignore[no-untyped-call]
         solver = self._solver(1.0)
@@ -149,7 +156,7 @@ class Search:
         return found
 
     def accept(self, stages: Iterable[Stage], reached: Iterable[Reached]) -> None:
-        """Fix stages at the values that they reached in another search. The present solution has the same values."""
+        """Fix stages at the values that another search proved. The present solution has the same values."""
         values = {(each.goal, each.part): each for each in reached}
         for stage in stages:
             known = values.get((stage.goal, stage.part))
@@ -158,7 +165,10 @@ class Search:
                 self.hold(stage.sum, known.value)
 
     def minimise(self, stages: Iterable[Stage]) -> None:
-        """Prove each stage in turn and fix its value from then on. A solution must exist."""
+        """Minimise the stages in their order, and fix each one at its value. A solution must be known.
+
+        If time runs out, a stage is fixed at the best value found, and the search is no longer `proven`.
+        """
         batch: list[tuple[Stage, int]] = []
         size = 1
         for stage in stages:
@@ -174,14 +184,14 @@ class Search:
     def _span(self, stage: Stage, *, first: bool) -> int:
         """Return how many values a stage can have.
 
-        In the first open stage, the best solution is no worse than the present one. In later stages it may be.
+        In the first stage that is open, the optimum is no worse than the present value. In later stages it may be.
         """
         known = first and stage.sum.known(self.solution)
         return (stage.sum.value(self.solution) if known else stage.most) - stage.least + 1
 
     def try_improve(self, gain: Sum) -> bool:
-        """Return whether a solution that is equally good has a positive `gain`. The one with the largest gain becomes
-        the solution.
+        """Return whether another solution with equal stages has a positive `gain`. The one with the largest gain
+        becomes the present solution.
 
         If the time runs out, the search is no longer proven.
         """
@@ -198,7 +208,7 @@ class Search:
         return False
 
     def lower(self, number: Sum) -> None:
-        """Find an equally good solution with the least `number`. No value is fixed."""
+        """Minimise `number` among the solutions with equal stages. No value is fixed."""
         before = self.solution
         self.cp.minimize(number.expression())
         found, _ = self._solve(share=_SHARE)
@@ -207,20 +217,33 @@ class Search:
         if number.known(before) and number.value(before) < number.value(self.solution):
             self.solution = before
 
+    def prefer(self, number: Sum) -> None:
+        """Look for a smaller `number` among the solutions with equal stages, for a short deterministic time.
+
+        Nothing is fixed, and nothing is claimed: `proven` stays as it is.
+        """
+        before = self.solution
+        self.cp.minimize(number.expression())
+        self._solve(share=1.0, most=_PREFERENCE)
+        if number.known(before) and number.value(before) < number.value(self.solution):
+            self.solution = before
+
     def hold(self, fixed: Sum, value: int) -> None:
-        """Fix the sum at this value, which it has in the present solution."""
+        """Fix the sum at this value, which it has in the present solution, for all further solves."""
         if fixed.terms:
             self.cp.add(fixed.expression() == value)
 
     def _close(self, batch: Sequence[tuple[Stage, int]]) -> None:
-        """Prove a batch. The values of its stages are digits of one number, in a mixed radix given by their spans."""
+        """Finish a batch of stages: minimise it, unless no stage of it can improve."""
         if any(span > 1 or not stage.sum.known(self.solution) for stage, span in batch):
             self._prove(batch)
         else:
             self._note(batch, proven=True, bound=None)
 
     def _prove(self, batch: Sequence[tuple[Stage, int]]) -> None:
-        """Minimise a batch of which at least one stage is open."""
+        """Minimise a batch of stages as one number. Their values are its digits, in a mixed radix given by
+        their spans.
+        """
         weight, number = 1, Sum()
         for stage, span in reversed(batch):
             self.cp.add_linear_constraint(stage.sum.expression(), stage.least, stage.least + span - 1)
@@ -234,6 +257,9 @@ class Search:
         self._note(batch, proven=found is SolveStatus.OPTIMAL, bound=bound if len(batch) == 1 else None)
 
     def _note(self, batch: Sequence[tuple[Stage, int]], *, proven: bool, bound: int | None) -> None:
+        """Record value and bound of each stage of a batch, and fix it. `bound`: CP-SAT's, for a batch of one stage;
+        else None.
+        """
         proven = proven and self.proven
         for stage, _ in batch:
             if not stage.sum.known(self.solution):
@@ -246,15 +272,22 @@ class Search:
         self.proven = proven
 
     def _small(self) -> bool:
+        """Return whether the model has so few variables that presolve does not pay."""
         return len(self.solution) <= SMALL
 
-    def _solve(self, *, share: float) -> tuple[SolveStatus, int | None]:
-        """Run CP-SAT once; a better solution replaces the present one."""
+    def _solve(self, *, share: float, most: float = inf) -> tuple[SolveStatus, int | None]:
+        """Run CP-SAT once, and replace the present solution by the one it finds. Return the status and, if feasible,
+        the bound.
+
+        Nothing runs if the budget is spent. `share`: of the remaining deterministic time. `most`: an upper limit of it.
+        """
         if self.budget.spent:
             return SolveStatus.UNKNOWN, None
         if self.solution and not self._small():
             self._hint_at(dict(enumerate(self.solution)))
-        return self._run(self._solver(share))
+        solver = self._solver(share)
+        solver.parameters.max_deterministic_time = min(most, solver.parameters.max_deterministic_time)
+        return self._run(solver)
 
     def _run(self, solver: CpSolver) -> tuple[SolveStatus, int | None]:
         status = solver.solve(self.cp)
@@ -285,9 +318,9 @@ class Search:
         solver = single_worker()
         parameters = solver.parameters
         parameters.max_deterministic_time = self.budget.deterministic * share
-        parameters.max_time_in_seconds = max(0.0, self.budget.wall.left)  # CP-SAT refuses values < 0, and time passes
+        parameters.max_time_in_seconds = max(0.0, self.budget.wall.left)  # CP-SAT refuses values below 0
         parameters.linearization_level = self.linearization
-        parameters.symmetry_level = 0  # symmetries in presolve took 5 s with half a second left
+        parameters.symmetry_level = 0  # detecting symmetries took 5 s whatever the limit
         if self._small() or not self.presolve:
             parameters.cp_model_presolve = False
             parameters.cp_model_probing_level = 0

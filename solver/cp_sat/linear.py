@@ -1,4 +1,4 @@
-"""Sums of the model's variables that can be evaluated on a solution without the solver."""
+"""Linear sums of a model's variables that can be evaluated on a solution without the solver."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,9 @@ Term = tuple[int, IntVar]
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """`constant` plus each variable times its coefficient."""
+    """A linear expression: `constant` plus each variable times its coefficient. `terms`: pairs of coefficient and
+    variable.
+    """
 
     terms: tuple[Term, ...] = ()
     constant: int = 0
@@ -19,11 +21,11 @@ class Sum:
         return Sum(self.terms + other.terms, self.constant + other.constant)
 
     def times(self, factor: int) -> "Sum":
-        """Every coefficient and the constant times `factor`."""
+        """Return the sum with every coefficient and the constant multiplied by `factor`."""
         return Sum(tuple((factor * weight, variable) for weight, variable in self.terms), factor * self.constant)
 
     def expression(self) -> LinearExpr:
-        """The sum as an expression of CP-SAT."""
+        """Return the sum as an expression of CP-SAT."""
         variables = [variable for _, variable in self.terms]
         return LinearExpr.weighted_sum(variables, [weight for weight, _ in self.terms]) + self.constant
 
@@ -37,11 +39,11 @@ class Sum:
 
 
 def one(variable: IntVar) -> Sum:
-    """A variable as a sum."""
+    """Return a single variable as a sum."""
     return Sum(((1, variable),))
 
 
 def total(sums: Iterable[Sum]) -> Sum:
-    """The sum of sums."""
+    """Return the sum of several sums."""
     listed = list(sums)
     return Sum(tuple(term for each in listed for term in each.terms), sum(each.constant for each in listed))

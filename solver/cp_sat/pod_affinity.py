@@ -1,4 +1,4 @@
-"""Pod affinity of members, as constraints of the model (kube-scheduler's InterPodAffinity)."""
+"""Required pod affinity of members as constraints of a CP-SAT model (kube-scheduler's InterPodAffinity)."""
 
 from solver.cp_model import IntVar
 from solver.cp_sat.keeping_apart import Coming, coming_in, coming_to, held_in, none_of, only_if
@@ -8,12 +8,15 @@ from solver.problem import Affinity
 
 
 def add_affinities(model: Model) -> None:
-    """A member with pod affinity comes only to a group that has a matching pod: one that runs, comes, or stays."""
+    """Add the pod affinity: a member with it is placed only in a group with a matching pod, which runs outside, stays,
+    or is placed, too.
+    """
     for rule in model.instance.problem.affinities:
         _add_affinity(model, rule)
 
 
 def _add_affinity(model: Model, rule: Affinity) -> None:
+    """Add one affinity rule: nodes without a group are closed, and groups without a matching pod get no member."""
     alone = _alone(model, rule)
     nowhere = (node for node in range(len(model.on_node)) if any(group[node] is None for group in rule.groups))
     none_of(model, coming_to(model, nowhere, rule.shapes))
@@ -36,8 +39,10 @@ def _add_affinity(model: Model, rule: Affinity) -> None:
 
 
 def _alone(model: Model, rule: Affinity) -> IntVar | None:
-    """A flag that is 1 only if no matching pod is in any group. None if one certainly is, or the flag would have no
-    effect.
+    """Return a flag that may be 1 only if no group has a matching pod, so that the members may start a group by
+    themselves.
+
+    None if the rule does not allow that, or if some group certainly has a matching pod.
     """
     nodes = model.instance.problem.victims.node
     somewhere = {node for group in rule.groups for node, name in enumerate(group) if name is not None}
@@ -55,16 +60,17 @@ def _alone(model: Model, rule: Affinity) -> IntVar | None:
 
 
 def _providers(rule: Affinity) -> frozenset[int]:
-    """The shapes whose members may bind first: they match the rule, but are not limited by it."""
+    """Return the shapes whose members may bind first: they match the affinity rule, but are not limited by it."""
     return frozenset(rule.counted) - frozenset(rule.shapes)
 
 
 def _coming(coming: Coming) -> Sum:
+    """Return the number of these members that are placed."""
     return Sum(tuple((1, variable) for _, _, variable in coming))
 
 
 def _staying(model: Model, rule: Affinity, group: tuple[str | None, ...], name: str) -> Sum:
-    """The number of victims in a group that stay."""
+    """Return how many victims of the rule in this group are not evicted."""
     nodes = model.instance.problem.victims.node
     victims = [victim for victim in sorted(rule.victims) if group[int(nodes[victim])] == name]
     return total(

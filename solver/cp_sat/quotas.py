@@ -1,7 +1,7 @@
-"""Quotas that queues and cohorts share, as linear rows of the model.
+"""Quotas that queues and cohorts share, as linear constraints of a CP-SAT model.
 
 A share's use beyond `kept` is a variable that counts in its parent. CP-SAT can choose the variable only too large,
-which makes the rows stricter. So the rows are exact.
+which makes the constraints stricter. So they are exact.
 """
 
 from collections.abc import Iterator
@@ -14,14 +14,14 @@ from solver.quota import Quota
 
 
 def add_quotas(model: Model) -> None:
-    """Every share with new members stays within all limits on the way up to the topmost share."""
+    """Add the quotas: every share with new members stays within all limits on the way up to the topmost share."""
     for quota in model.instance.problem.quotas:
         _Rows(model, quota).add()
 
 
 @dataclass(slots=True)
 class _Bound:
-    """A share's use as a sum, with a lower and an upper bound."""
+    """The use of a share as a linear sum, with a lower and an upper bound of its value."""
 
     sum: Sum
     least: int
@@ -29,23 +29,26 @@ class _Bound:
 
 
 class _Rows:
-    """The rows of one quota. `used[share]`: its own use, plus the part of its quota that the shares below it use."""
+    """The constraints of one quota. `used[share]`: its own use, plus the part of its quota that the shares below it
+    use.
+    """
 
     def __init__(self, model: Model, quota: Quota) -> None:
         self.model, self.quota = model, quota
         self.used = [_Bound(Sum((), share.used), share.used, share.used) for share in quota.shares]
         self.coming: list[list[tuple[int, int, IntVar]]] = [[] for _ in quota.shares]
-        """By share, its new members as kind, node, and variable."""
+        """By share, the members that may be charged to it: member class, node, and variable."""
         self._charge()
         self.beyond = self._lent()
 
     def add(self) -> None:
-        """Add the rows of every share that new members may be charged to."""
+        """Add the constraints of every share to which new members may be charged."""
         for share, coming in enumerate(self.coming):
             if coming:
                 self._add_rows_of(share)
 
     def _charge(self) -> None:
+        """Add what members use to the shares that they are charged to."""
         instance = self.model.instance
         for charge in self.quota.charges:
             used = self.used[charge.share]
@@ -63,7 +66,7 @@ class _Rows:
             used.least, used.most = used.least + held, used.most + held + ranks * charge.amount
 
     def _lent(self) -> list[Sum]:
-        """Return, by share, the part of its parent's quota that it uses, and add it to the parent's use."""
+        """Return, by share, the part of its parent's quota that it uses, and add this part to the parent's use."""
         beyond = []
         for share, used in zip(self.quota.shares, self.used, strict=True):
             least, most = max(0, used.least - share.kept), max(0, used.most - share.kept)
@@ -80,8 +83,8 @@ class _Rows:
         return beyond
 
     def _add_rows_of(self, share: int) -> None:
-        """Add the rows of a share. If a row is broken without new members, all hold only if a member of the share
-        comes.
+        """Add the constraints of a share. If one is broken without new members, all of them bind only if a member of
+        the share is placed.
         """
         rows = list(self._rows_of(share))
         if all(least <= most for _, least, most in rows):
@@ -95,8 +98,8 @@ class _Rows:
             self.model.cp.add(own.expression() <= most).only_enforce_if(charged)
 
     def _rows_of(self, start: int) -> Iterator[tuple[Sum, int, int]]:
-        """Yield, for each share from `start` upward, the sum that counts for its members, the sum's least value, and
-        its limit.
+        """Yield three values for each share from `start` upward: the use that counts against its limit, the least value
+        of this use, and the limit.
         """
         own, least, position = self.used[start].sum, self.used[start].least, start
         while True:

@@ -1,4 +1,4 @@
-"""Solving an instance by CP-SAT: all goals in order, then the names."""
+"""Solves an instance by CP-SAT: all goals in their order. Among equally good plans, it prefers the first node names."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,11 +8,11 @@ import numpy as np
 
 from solver.bounds.member_classes import MemberClass, alike, by_shape, each_alone
 from solver.cp_sat import goal_terms as goals
-from solver.cp_sat.constraint_model import everybody_placed, member_solution, model_of, solution_of
+from solver.cp_sat.constraint_model import all_placed, member_solution, model_of, solution_of
 from solver.cp_sat.lexicographic import Search, SolverFaultError, SolveStatus, Stage, TimeBudget, time_budget_of
-from solver.cp_sat.node_tie_break import name_nodes
+from solver.cp_sat.linear import one, total
 from solver.cp_sat.variables import Model
-from solver.cp_sat.victim_tie_break import prefer_first_keys, prefer_started_last
+from solver.cp_sat.victim_tie_break import prefer_started_last
 from solver.deadline import OutOfTimeError
 from solver.instance import Instance
 from solver.objective import Nodes, Reached, SolvePhase, in_order, terms
@@ -20,20 +20,22 @@ from solver.plan import Plan
 from solver.problem import Limits
 
 Stated = tuple[goals.GoalStages, ...]
-"""The terms of one phase, which are stated at the same time. The next phase depends on their values."""
+"""The functions that state the terms of one phase. The next phase depends on the values that this one reaches."""
 
 _MOST_SEATS = 400_000
-"""The most seat variables of a model. A larger one would take seconds to state, and too much memory."""
+"""The most variables for members on nodes in a model. A larger model would take seconds to state, and too much
+memory.
+"""
 _HOW_MANY = (SolvePhase.PRICE, SolvePhase.SIZE)
 _WHERE = (SolvePhase.SPREAD, SolvePhase.START, SolvePhase.ROOM)
 
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """The best placement of an instance: nodes by set and rank, victims, and how far each stage is proven.
+    """The best placement of an instance: nodes by set and rank, victims, and the value and bound of each stage.
 
-    `cut`: the time ran out, or the model would have been too large, before all goals were solved. The goals that were
-    not reached are open.
+    `proven`: all stages are optimal. `cut`: time ran out, or the model would have been too large, before all goals were
+    solved. Then goals without a stage in `reached` are open.
     """
 
     nodes: Nodes
@@ -47,8 +49,8 @@ class Solved:
 class _Asked:
     """The options of one solve.
 
-    `wanted`: the terms that are stated. `where`: the phases from compactness to waste. `start`: the plan from which the
-    search starts. `least`: known lower bounds of stages, by goal and part.
+    `wanted`: the names of the terms to optimise. `where`: the phases from compactness to waste. `start`: the plan from
+    which the search starts; None: any solution. `least`: known lower bounds of stages, by goal and part.
     """
 
     wanted: frozenset[str]
@@ -58,7 +60,7 @@ class _Asked:
 
 
 def stated(*phases: SolvePhase) -> tuple[Stated, ...]:
-    """Return the terms of some phases, in the order of the goals. The last phase, the names, has methods of its own."""
+    """Return the functions that state the terms of these phases, in the order of the goals."""
     return tuple(tuple(goals.TERMS[name] for name in names) for names in in_order(*phases))
 
 
@@ -67,9 +69,9 @@ def solve_model(
 ) -> Solved | SolveStatus:
     """Return the best placement of an instance by CP-SAT.
 
-    `SolveStatus.INFEASIBLE`: a confirmed result that there is none. `SolveStatus.UNKNOWN`: time ran out, or the model
-    would be too large. `wanted`: the terms to optimise (`solver.objective`), None for all. `start`: a plan from which
-    the search starts, if the model allows it.
+    `SolveStatus.INFEASIBLE`: it is confirmed that there is none. `SolveStatus.UNKNOWN`: time ran out, or the model
+    would be too large. `wanted`: the names of the terms to optimise (`solver.objective`); None: all. `start`: a plan
+    from which the search starts, if the model allows it.
     """
     return solve_within(instance, time_budget_of(limits, instance.deadline), wanted, start=start)
 
@@ -85,9 +87,9 @@ def solve_within(
 ) -> Solved | SolveStatus:
     """Return the best placement of an instance by CP-SAT, within a budget that several searches share.
 
-    `SolveStatus.INFEASIBLE`: a confirmed result that there is none. `SolveStatus.UNKNOWN`: time ran out, or the model
-    would be too large. `where`: phases that replace those from compactness to waste. `least`: known lower bounds of
-    stages, by goal and part.
+    `SolveStatus.INFEASIBLE`: it is confirmed that there is none. `SolveStatus.UNKNOWN`: time ran out, or the model
+    would be too large. `wanted` and `start`: as in `solve_model`. `where`: phases that replace those from compactness
+    to waste. `least`: known lower bounds of stages, by goal and part.
     """
     asked = _Asked(terms() if wanted is None else wanted, where or stated(*_WHERE), start, least)
     try:
@@ -97,7 +99,9 @@ def solve_within(
 
 
 def _solved_within(instance: Instance, budget: TimeBudget, asked: _Asked) -> Solved | SolveStatus:
-    """Return the best placement under these options. Raises `OutOfTimeError` if no solution is known by the end."""
+    """Return the best placement under these options. Raises `OutOfTimeError` if time runs out before a solution is
+    known.
+    """
     together = alike(instance)
     counted = by_shape(instance) if together is None else None
     if counted is not None:
@@ -109,11 +113,12 @@ def _solved_within(instance: Instance, budget: TimeBudget, asked: _Asked) -> Sol
 
 
 def seat_count(instance: Instance) -> int:
-    """Return the number of seat variables in the instance's model: a measure of the effort."""
+    """Return the number of variables for members on nodes in the instance's model: a measure of the effort."""
     return _seats_of(instance, alike(instance) or by_shape(instance) or each_alone(instance))
 
 
 def _seats_of(instance: Instance, kinds: Sequence[MemberClass]) -> int:
+    """Return the number of variables for members on nodes if the model has these member classes."""
     open_nodes = np.count_nonzero(instance.capacity, axis=1).tolist()
     return sum(open_nodes[kind.shape] for kind in kinds)
 
@@ -121,7 +126,9 @@ def _seats_of(instance: Instance, kinds: Sequence[MemberClass]) -> int:
 def _started(
     instance: Instance, kinds: tuple[MemberClass, ...], budget: TimeBudget, start: Plan | None
 ) -> tuple[Model, Search] | SolveStatus:
-    """Return a model with a first solution, regardless of its goals: that of the plan `start`, or any."""
+    """Return a model with a first solution: the plan `start` if the model allows it, else any. INFEASIBLE or UNKNOWN if
+    there is none.
+    """
     if _seats_of(instance, kinds) > _MOST_SEATS:
         return SolveStatus.UNKNOWN
     model = model_of(instance, kinds)
@@ -144,10 +151,10 @@ def _counted_first(
     budget: TimeBudget,
     asked: _Asked,
 ) -> Solved | SolveStatus:
-    """Solve goals over counts first, then the other goals over single members, from the solution so far.
+    """Solve the goals that depend on counts over member classes first, then the other goals over single members.
 
-    Goals over counts do not distinguish members of one shape. The model over counts has far fewer solutions that only
-    permute members.
+    The model over member classes has far fewer solutions, because it does not distinguish members of one class. The
+    model over single members starts from its solution.
     """
     started = _started(instance, kinds, budget, asked.start)
     if isinstance(started, SolveStatus):
@@ -158,7 +165,7 @@ def _counted_first(
     try:
         for phase in how_many:
             search.minimise(_stages(counts, search, phase, asked))
-        if everybody_placed(counts, search.solution):
+        if all_placed(counts, search.solution):
             phases = (*how_many, *where)
             for phase in where:
                 search.minimise(_stages(counts, search, phase, asked))
@@ -174,7 +181,7 @@ def _counted_first(
 
 
 def _member_model(counts: Model, search: Search, budget: TimeBudget) -> tuple[Model, Search]:
-    """Return a model with one kind per member, at the solution over counts.
+    """Return a model with one class per member, and a search on it that starts from the solution of the model `counts`.
 
     Raises `OutOfTimeError`, also if the model would be too large.
     """
@@ -192,25 +199,41 @@ def _member_model(counts: Model, search: Search, budget: TimeBudget) -> tuple[Mo
 
 
 def _continued(model: Model, search: Search, phases: Iterable[Stated], asked: _Asked) -> Solved:
-    """Solve the remaining goals up to the names, as far as there is time."""
+    """Solve these phases, then ranks and start times of victims. If time runs out, return the present solution.
+
+    Among equally good solutions, the first node names are preferred. That is no goal, so it is not proven.
+    """
     try:
         for phase in (*phases, *stated(SolvePhase.ORDER)):
             search.minimise(_stages(model, search, phase, asked))
         if "started" in asked.wanted:
             prefer_started_last(model, search)
-        nodes = _named(model, search, asked.wanted)
-        if "keys" in asked.wanted:
-            prefer_first_keys(model, search)
+        if "names" in asked.wanted:
+            _prefer_first_names(model, search)
     except OutOfTimeError:
         return _cut(model, search)
-    return Solved(nodes, _victims(model, search), tuple(search.reached), search.proven)
+    return Solved(_nodes_in_order(model, search), _victims(model, search), tuple(search.reached), search.proven)
+
+
+def _prefer_first_names(model: Model, search: Search) -> None:
+    """Look for an equally good solution whose nodes have names that come earlier in the natural order of all names.
+
+    Earlier sets weigh more, so of two alike gangs or sets the first one gets the first names.
+    """
+    position, classes = model.instance.name_rank, len(model.seats)
+    search.prefer(
+        total(
+            one(count).times(position[node] * (classes - place))
+            for place, nodes in enumerate(model.seats)
+            for node, count in nodes.items()
+        )
+    )
 
 
 def _cut(model: Model, search: Search) -> Solved:
-    """Return the present solution. Members that are counted together are placed in the order of the tree."""
-    order = model.instance.tree.order
-    rows = [sorted(_nodes_of(model, search, kind), key=order.__getitem__) for kind in range(len(model.kinds))]
-    return Solved(_by_rank(model, rows), _victims(model, search), tuple(search.reached), proven=False, cut=True)
+    """Return the present solution as not proven."""
+    nodes, victims = _nodes_in_order(model, search), _victims(model, search)
+    return Solved(nodes, victims, tuple(search.reached), proven=False, cut=True)
 
 
 def _victims(model: Model, search: Search) -> tuple[int, ...]:
@@ -218,15 +241,15 @@ def _victims(model: Model, search: Search) -> tuple[int, ...]:
 
 
 def _stages(model: Model, search: Search, phase: Stated, asked: _Asked) -> Iterator[Stage]:
-    """Yield the wanted stages of a phase. Raises `OutOfTimeError`."""
+    """Yield the stages of a phase whose terms are wanted. Raises `OutOfTimeError`."""
     for goal in phase:
         if goal.__name__ in asked.wanted:
-            for stage in model.instance.deadline.through(goal(model, search.solution), often=1):
+            for stage in model.instance.deadline.iterate(goal(model, search.solution), every=1):
                 yield replace(stage, least=max(stage.least, asked.least.get((stage.goal, stage.part), stage.least)))
 
 
 def _confirmed(instance: Instance, kinds: tuple[MemberClass, ...], budget: TimeBudget) -> SolveStatus:
-    """Solve again without presolve to confirm that there is no plan.
+    """Solve again without presolve, to confirm that there is no plan. UNKNOWN if that fails.
 
     CP-SAT 9.15 has reported feasible models as infeasible (google/or-tools#5274), but not without presolve.
     """
@@ -236,19 +259,18 @@ def _confirmed(instance: Instance, kinds: tuple[MemberClass, ...], budget: TimeB
     return SolveStatus.INFEASIBLE if found is SolveStatus.INFEASIBLE else SolveStatus.UNKNOWN
 
 
-def _named(model: Model, search: Search, wanted: frozenset[str]) -> Nodes:
-    by_name = "names" in wanted
-    if goals.apart(model):
-        if by_name:
-            search.minimise(goals.names(model, search.solution))
-        rows = [sorted(_nodes_of(model, search, kind)) for kind in range(len(model.kinds))]
-    else:
-        rows = name_nodes(model, search, by_name=by_name)
+def _nodes_in_order(model: Model, search: Search) -> Nodes:
+    """Return the node of every member. The members of a class get its nodes in the order of the tree, by rank.
+
+    Nodes of one domain are neighbours in that order, so goal 5 (ranks) keeps its value.
+    """
+    order = model.instance.tree.order
+    rows = [sorted(_nodes_of(model, search, kind), key=order.__getitem__) for kind in range(len(model.kinds))]
     return _by_rank(model, rows)
 
 
 def _by_rank(model: Model, rows: Sequence[Sequence[int]]) -> Nodes:
-    """Return the nodes of each kind's members, by set and rank."""
+    """Return nodes by set and rank. `rows`: for each member class, the nodes of its placed members by rank."""
     problem = model.instance.problem
     nodes: list[list[int | None]] = [[member.node for member in pod_set.members] for pod_set in problem.sets]
     for kind, row in zip(model.kinds, rows, strict=True):
@@ -258,6 +280,6 @@ def _by_rank(model: Model, rows: Sequence[Sequence[int]]) -> Nodes:
 
 
 def _nodes_of(model: Model, search: Search, kind: int) -> list[int]:
-    """Return the nodes of a kind in the present solution, once for each of its members there."""
+    """Return the nodes of a member class in the present solution, each once for every member there."""
     solution = search.solution
     return [node for node, variable in model.seats[kind].items() for _ in range(solution[variable.index])]

@@ -1,4 +1,4 @@
-"""Topology spread among the members, as constraints of the model.
+"""Hard topology spread as constraints of a CP-SAT model.
 
 A pod that is already in a group may stay, however uneven the groups are. So a group is limited only if the plan places
 a new member there (KEP 895, `doNotSchedule`).
@@ -15,16 +15,17 @@ from solver.cp_sat.variables import Model
 from solver.problem import Spread
 
 _Member = tuple[int, int, IntVar]
-"""A kind, a node, and the variable for how many members of the kind come there."""
+"""Members that may be placed: the member class, the node, and the variable for how many of the class are there."""
 
 
 def add_spreads(model: Model) -> None:
-    """Groups that take new members have at most `skew` pods more than the emptiest."""
+    """Add the topology spread: groups that take new members have at most `skew` pods more than the emptiest group."""
     for rule in model.instance.problem.spreads:
         _add_spread(model, rule)
 
 
 def _add_spread(model: Model, rule: Spread) -> None:
+    """Add one topology spread constraint. A variable holds the number of pods in the emptiest group."""
     instance = model.instance
     most = max(rule.counts.values(), default=0) + sum(len(each.members) for each in instance.problem.sets)
     emptiest = model.cp.new_int_var(0, 0 if rule.from_zero else most, "")
@@ -49,7 +50,7 @@ def _add_spread(model: Model, rule: Spread) -> None:
             for kind, node, variable in bound:
                 model.cp.add(variable <= model.most(kind, node) * taken)
             together = Sum(tuple((1, variable) for _, _, variable in bound))
-            model.cp.add((together + one(taken).times(-most)).expression() <= 0)  # redundant, but proves sooner
+            model.cp.add((together + one(taken).times(-most)).expression() <= 0)  # redundant, but the proof is faster
             model.cp.add(beyond.expression() <= rule.skew).only_enforce_if(taken)
 
 
@@ -57,7 +58,7 @@ def _fewest_in_emptiest(model: Model, rule: Spread, held: Counter[str | None], l
     """Return a lower bound on the pods of the emptiest group, by counting.
 
     With fewer pods there, the other groups could not take all members that must be placed. The bound is redundant in
-    the model, but proves much sooner.
+    the model, but proves much sooner. `held`: the pinned members in each group. `leaving`: the victims in each group.
     """
     instance, both = model.instance, sorted(set(rule.shapes) & set(rule.counted))
     able = instance.capacity[both].max(axis=0, initial=0) > 0
@@ -71,7 +72,7 @@ def _fewest_in_emptiest(model: Model, rule: Spread, held: Counter[str | None], l
 
 
 def _coming(model: Model, rule: Spread) -> dict[str, list[_Member]]:
-    """By group, the members that may come there."""
+    """Return, by group, the members that may be placed on its nodes."""
     coming: dict[str, list[_Member]] = {}
     for node, name in enumerate(rule.group):
         if name is not None:
@@ -80,7 +81,7 @@ def _coming(model: Model, rule: Spread) -> dict[str, list[_Member]]:
 
 
 def _leaving(model: Model, rule: Spread) -> dict[str, list[IntVar]]:
-    """By group, the flags of victims that count until they are evicted."""
+    """Return, by group, the flags of the victims that the constraint counts until they are evicted."""
     leaving: dict[str, list[IntVar]] = {}
     for victim in sorted(rule.victims):
         name = rule.group[int(model.instance.problem.victims.node[victim])]

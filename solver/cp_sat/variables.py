@@ -1,7 +1,7 @@
 """The variables of an instance's CP-SAT model.
 
-A kind of members (`solver.bounds.member_classes`) has one counting variable per node. If every kind has one member, the
-variables are Booleans.
+A member class (`solver.bounds.member_classes`, `kind` in the code) has one counting variable per node. If every class
+has one member, the variables are Booleans.
 """
 
 from collections.abc import Iterator
@@ -17,12 +17,13 @@ from solver.instance import Instance
 
 @dataclass(slots=True)
 class Model:
-    """Variables of an instance. A value without a choice has no variable: a missing entry means 0.
+    """The CP-SAT model of an instance and its variables. A value that cannot vary has no variable; a missing entry
+    means 0.
 
-    `seats[kind][node]`: members of the kind on the node. `touched[level][domain]`: 1 if a placed member of the gang is
-    in the domain; `set_touched[pod_set][level][domain]`: the same for a set. `evict[victim]`: 1 if it is evicted.
-    `broken[victim gang]`: 1 if the gang is evicted whole. `alone[pod_set, rank]`: the kind of a member that is the only
-    one of its kind.
+    `seats[kind][node]`: how many members of the class are on the node. `touched[level][domain]`: 1 if a placed member
+    of the gang is in the domain; `set_touched[pod_set][level][domain]`: the same for a set. `evict[victim]`: 1 if it is
+    evicted. `broken[gang]`: 1 if the running gang is evicted whole. `on_node[node]`: pairs of a class and its variable
+    there. `victims_on[node]`: its useful victims. `alone[pod_set, rank]`: the class that has only this member.
     """
 
     instance: Instance
@@ -38,29 +39,29 @@ class Model:
     alone: dict[tuple[int, ...], int] = field(default_factory=dict)
 
     def flag(self) -> IntVar:
-        """A new Boolean, without a name: names cost time, and reading them back has crashed CP-SAT 9.15."""
+        """Return a new Boolean. It has no name: names cost time, and reading them back has crashed CP-SAT 9.15."""
         return self.cp.new_bool_var("")
 
     def placed(self, kind: int) -> Sum:
-        """The number of placed members of a kind."""
+        """Return the number of placed members of a member class."""
         return Sum(tuple((1, variable) for variable in self.seats[kind].values()))
 
     def most(self, kind: int, node: int) -> int:
-        """The most members of a kind that a node can have."""
+        """Return the most members of a member class that a node can hold."""
         return min(int(self.instance.capacity[self.kinds[kind].shape, node]), len(self.kinds[kind].ranks))
 
     def in_domain(self, kind: int, level: int, domain: int) -> Sum:
-        """The number of members of a kind in a domain."""
+        """Return the number of members of a member class in a domain."""
         seats = self.seats[kind]
         nodes = self.instance.tree.nodes(level, domain)
         return Sum(tuple((1, seats[node]) for node in nodes if node in seats))
 
     def kinds_of(self, pod_set: int) -> Iterator[int]:
-        """The kinds that belong to a set."""
+        """Return the positions of the member classes that belong to a set."""
         return (position for position, kind in enumerate(self.kinds) if kind.pod_set == pod_set)
 
     def set_in_domain(self, pod_set: int, level: int, domain: int) -> Sum:
-        """The number of members of a set in a domain, pinned ones included."""
+        """Return the number of members of a set in a domain, pinned ones included."""
         instance = self.instance
         held = sum(
             seat.pod_set == pod_set and instance.tree.domain(level, instance.pinned_node(seat)) == domain
@@ -69,11 +70,11 @@ class Model:
         return total(self.in_domain(kind, level, domain) for kind in self.kinds_of(pod_set)) + Sum((), held)
 
     def used_in(self, level: int, domain: int) -> Sum:
-        """The amount of the scarcest resource that newly placed members use in a domain."""
+        """Return the amount of the scarcest resource that newly placed members use in a domain."""
         return total(self.used(node) for node in self.instance.tree.nodes(level, domain) if self.on_node[node])
 
     def used(self, node: int) -> Sum:
-        """The amount of the scarcest resource that newly placed members use on a node."""
+        """Return the amount of the scarcest resource that newly placed members use on a node."""
         return Sum(tuple((self._scarce_request(kind), variable) for kind, variable in self.on_node[node]))
 
     def _scarce_request(self, kind: int) -> int:
@@ -81,7 +82,9 @@ class Model:
 
 
 def add_variables(model: Model) -> None:
-    """Create the variables: members of a kind on a node, evicted victims, touched domains. Raises `OutOfTimeError`."""
+    """Create the variables: members of each class on each node, evicted victims, touched domains. Raises
+    `OutOfTimeError`.
+    """
     _add_seats(model)
     _add_victims(model)
     _add_touched(model)
@@ -93,7 +96,7 @@ def _add_seats(model: Model) -> None:
     for position, kind in enumerate(model.kinds):
         most = capacity[kind.shape].clip(max=len(kind.ranks))
         variables = {}
-        for node in model.instance.deadline.through(np.flatnonzero(most).tolist()):
+        for node in model.instance.deadline.iterate(np.flatnonzero(most).tolist()):
             count = int(most[node])
             variables[node] = model.flag() if count == 1 else model.cp.new_int_var(0, count, "")
             model.on_node[node].append((position, variables[node]))
@@ -102,13 +105,13 @@ def _add_seats(model: Model) -> None:
 
 def _add_victims(model: Model) -> None:
     nodes = model.instance.problem.victims.node.tolist()
-    for victim in model.instance.deadline.through(model.instance.useful):
+    for victim in model.instance.deadline.iterate(model.instance.useful):
         model.evict[victim] = model.flag()
         model.victims_on.setdefault(nodes[victim], []).append(victim)
 
 
 def _add_touched(model: Model) -> None:
-    """Bind the flags of touched domains to the members, from the node outward, for each set and for the gang."""
+    """Create the flags of touched domains, from the node outward, for each set and for the gang."""
     filled = [position for position, pod_set in enumerate(model.instance.problem.sets) if pod_set.members]
     for pod_set in range(len(model.instance.problem.sets)):
         at_nodes = _touched_nodes(model, pod_set)
@@ -124,10 +127,13 @@ def _add_touched(model: Model) -> None:
 
 
 def _touched_nodes(model: Model, pod_set: int) -> dict[int, Sum]:
+    """Return, by node that members of a set may use, 1 if there is one. Nodes with pinned members have the
+    constant 1.
+    """
     instance = model.instance
     found = {instance.pinned_node(seat): Sum((), 1) for seat in instance.pinned if seat.pod_set == pod_set}
     kinds = list(model.kinds_of(pod_set))
-    for node in instance.deadline.through(sorted({node for kind in kinds for node in model.seats[kind]})):
+    for node in instance.deadline.iterate(sorted({node for kind in kinds for node in model.seats[kind]})):
         if node not in found:
             on_this_node = [(kind, model.seats[kind][node]) for kind in kinds if node in model.seats[kind]]
             found[node] = _any_seat(model, node, on_this_node)
@@ -135,7 +141,9 @@ def _touched_nodes(model: Model, pod_set: int) -> dict[int, Sum]:
 
 
 def _any_seat(model: Model, node: int, seats: list[tuple[int, IntVar]]) -> Sum:
-    """1 if at least one of these seats is taken."""
+    """Return 1 if at least one of these members is on the node. `seats`: pairs of a member class and its variable
+    there.
+    """
     cp = model.cp
     most = {kind: model.most(kind, node) for kind, _ in seats}
     if len(seats) == 1 and most[seats[0][0]] == 1:
@@ -148,18 +156,19 @@ def _any_seat(model: Model, node: int, seats: list[tuple[int, IntVar]]) -> Sum:
 
 
 def _outward(model: Model, at_nodes: dict[int, Sum]) -> list[dict[int, Sum]]:
+    """Return flags of touched domains for every level, given those of the nodes."""
     tree = model.instance.tree
     levels = [at_nodes]
     for level in range(tree.depth - 2, -1, -1):
         inside: dict[int, list[Sum]] = {}
-        for domain, flag in model.instance.deadline.through(levels[0].items()):
+        for domain, flag in model.instance.deadline.iterate(levels[0].items()):
             inside.setdefault(tree.parent(level + 1, domain), []).append(flag)
         levels.insert(0, {domain: any_of(model, flags) for domain, flags in sorted(inside.items())})
     return levels
 
 
 def any_of(model: Model, flags: list[Sum]) -> Sum:
-    """1 if at least one of the flags is 1."""
+    """Return 1 if at least one of the flags is 1, else 0."""
     if any(not flag.terms for flag in flags):
         return Sum((), 1)
     if len(flags) == 1:

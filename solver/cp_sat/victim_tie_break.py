@@ -1,21 +1,22 @@
-"""The choice among equally good victims: those that started last, then those with the first names."""
+"""Ties among equally good victims (goal 6): those that started last are evicted."""
 
 from itertools import groupby
 
-from kube.names import natural_key
 from solver.cp_sat.lexicographic import Search
 from solver.cp_sat.linear import Sum, one, total
 from solver.cp_sat.variables import Model
 
 _DIGITS = 1 << 24
-"""Bound on the product of the spans of row places that are packed into one number."""
+"""The largest product of the numbers of values of digits that are minimised as one number."""
 
 Digit = tuple[int, Sum, int]
-"""A digit: the last place of the row that it covers, its sum, and how many values it has."""
+"""A digit: the last position of the list of start times that it covers, its sum, and how many values the sum has."""
 
 
 def prefer_started_last(model: Model, search: Search) -> None:
-    """Minimise the victims with the earliest start, then those with the next, and so on."""
+    """Minimise the number of victims with the earliest start time, then those with the next, and so on. Fix the
+    result.
+    """
     if _settled(model, search):
         return
     pods = model.instance.problem.victims
@@ -38,10 +39,11 @@ def prefer_started_last(model: Model, search: Search) -> None:
 
 
 def _stretch(model: Model, row: list[Sum], first: int, solution: list[int]) -> list[Digit]:
-    """Return the next places of a row that may improve, as many as one number holds; empty if none is left.
+    """Return digits for the next start times, from position `first` of `row` on, as many as one number holds. Empty if
+    no position can improve.
 
-    Places without victims cannot improve. They only have to stay empty as long as no place before them improves. Such
-    places in a row share one flag.
+    `row`: by start time, the number of victims. Positions without victims cannot improve. They only have to stay empty
+    as long as no position before them improves. Such positions in sequence share one digit, a flag.
     """
     digits: list[Digit] = []
     quiet: list[int] = []
@@ -62,6 +64,7 @@ def _stretch(model: Model, row: list[Sum], first: int, solution: list[int]) -> l
 
 
 def _any_victim(model: Model, places: list[Sum]) -> Sum:
+    """Return a flag that is 1 if any victim at these positions is evicted."""
     flag = model.flag()
     for place in places:
         for _, victim in place.terms:
@@ -70,7 +73,7 @@ def _any_victim(model: Model, places: list[Sum]) -> Sum:
 
 
 def _minimise(search: Search, stretch: list[Digit]) -> None:
-    """Minimise the digits, the first one weighing most. No value is fixed yet."""
+    """Minimise the digits as one number, the first digit weighing most. No value is fixed."""
     number, weight = Sum(), 1
     for _, digit, span in reversed(stretch):
         number += digit.times(weight)
@@ -78,25 +81,8 @@ def _minimise(search: Search, stretch: list[Digit]) -> None:
     search.lower(number)
 
 
-def prefer_first_keys(model: Model, search: Search) -> None:
-    """Choose, among equally good victims, those with the first names in natural order, one after the other."""
-    pods = model.instance.problem.victims
-    waiting = sorted(model.evict, key=lambda victim: natural_key(pods[victim].key))
-    if _settled(model, search):
-        return
-    while any(search.solution[model.evict[victim].index] for victim in waiting):
-        model.instance.deadline.check()
-        first = next(place for place, victim in enumerate(waiting) if search.solution[model.evict[victim].index])
-        before = Sum(tuple((first - place, model.evict[victim]) for place, victim in enumerate(waiting[:first])))
-        if search.try_improve(before):
-            continue
-        for victim in waiting[: first + 1]:
-            search.hold(one(model.evict[victim]), search.solution[model.evict[victim].index])
-        waiting = waiting[first + 1 :]
-
-
 def _settled(model: Model, search: Search) -> bool:
-    """Return whether no other choice of victims is equally good. If so, the victims are fixed."""
+    """Return whether no other choice of victims is equally good. If so, the victims are fixed in the model."""
     others = [flag for flag in model.evict.values() if not search.solution[flag.index]]
     if search.try_improve(Sum(tuple((1, flag) for flag in others))):
         return False

@@ -1,9 +1,11 @@
-"""Exact evictions for a gang of alike members, by counting: the cost of victims is one more sum over nodes.
+"""Exact evictions for a gang of alike members: a dynamic programme in which the cost of victims is one more sum over
+nodes.
 
-In the relaxation any victim may go alone. The best victims on a node then depend only on the number of members there,
-and all goals are sums over domains (`solver.tree_dp.min_plus`). The price of a gang that would go whole is divided into
-shares (`solver.eviction.lower_bounds`), so the relaxation never overestimates a plan's cost. If the best relaxed plan
-breaks no gang and no rule about evictions, it is the best plan. If it breaks one, the result is unknown.
+The relaxation assumes that any victim may be evicted alone. Then the best victims on a node depend only on the number
+of members there, and all goals are sums over domains (`solver.tree_dp.min_plus`). If a running gang must be evicted
+whole, its price is divided among its members (`solver.eviction.lower_bounds`). So the relaxation never overestimates a
+plan's cost. If the best relaxed plan keeps running gangs whole and respects all limits on evictions, it is the best
+plan. Otherwise the result is unknown.
 """
 
 from collections import Counter
@@ -33,25 +35,28 @@ from solver.tree_dp.single_class_tables import (
 )
 
 _MEMBERS = 128
-"""The most members of a gang that is counted: tables for more would be large."""
+"""The most members of a gang that is solved here: tables for more would be large."""
 _NODES = 3_000
-"""The most usable nodes of a gang that is counted."""
+"""The most usable nodes of a gang that is solved here."""
 _EFFORT = 50_000
-"""The most choices to examine, on all nodes together. They take a fraction of a second."""
+"""The most choices of victims to examine, on all nodes together. They take a fraction of a second."""
 _TABLE_WORDS = 4
-"""How many words of the node tables count as one choice. They take longer, up to a second or two. The search would take
-longer still if counting finds the best plan.
+"""How many words of the nodes' tables count as one examined choice. They take longer, up to a second or two. The search
+that runs otherwise takes longer still.
 """
 _PLENTY = 2
-"""The first plan uses the cheapest nodes that have this many times the needed capacity."""
+"""The first plan uses the cheapest nodes that together have this many times the needed capacity."""
 
 
 class TooLargeError(Exception):
-    """The tables would be too large, or there are too many choices to examine."""
+    """The tables would be too large, or there are too many choices of victims to examine."""
 
 
 def solve_eviction_dp(instance: Instance, prices: EvictionPrices) -> Solved | None:
-    """Return the best plan with evictions; None if counting does not find it."""
+    """Return the best plan with evictions; None if the relaxation does not find it, or does not apply to the gang.
+
+    `prices`: the lower bounds of the nodes, for the gang's required level.
+    """
     room = cleared(instance)
     found = countable(room)
     if found is None or not 0 < prices.needed <= _MEMBERS or instance.problem.conflicts:
@@ -66,9 +71,10 @@ def solve_eviction_dp(instance: Instance, prices: EvictionPrices) -> Solved | No
 
 
 class _EvictionDp:
-    """The search over the domains of one gang, in order of their lower bounds.
+    """The search over the domains of the required level, in order of their lower bounds on the price of victims.
 
-    `room`: the instance in which all useful victims are gone.
+    `room`: the instance in which all useful victims are gone. `offers[node]`: the best victims there for 0, 1, ...
+    members.
     """
 
     def __init__(
@@ -80,7 +86,7 @@ class _EvictionDp:
         self.effort = 0
 
     def best(self) -> Solved | None:
-        """Return the best plan in any domain; None if the relaxed plan breaks a rule or none exists. Raises
+        """Return the best plan in any domain; None if there is none, or if the relaxed plan is not valid. Raises
         `TooLargeError`.
         """
         domains = range(self.instance.tree.count(self.prices.level))
@@ -95,21 +101,25 @@ class _EvictionDp:
         return None if best is None else self._solved(best)
 
     def _best_in(self, domain: int, most: int) -> "_DomainPlan | None":
-        """Return the best plan in a domain that costs no more than `most`. It may be None if none is so cheap."""
+        """Return the best relaxed plan in a domain, if its price is at most `most`. If there is none, the result is
+        None or a more expensive plan.
+        """
         cheap = self.prices.cheap_nodes(domain, _PLENTY)
         first = self._leaf(cheap) if most == INFEASIBLE_PRICE - 1 else None
         within = self.prices.nodes_within(domain, most if first is None else min(most, first.price))
         return first if first is not None and set(within) <= set(cheap) else self._leaf(within)
 
     def _leaf(self, nodes: Iterable[int]) -> "_DomainPlan | None":
-        """Return the best plan over these nodes of one domain. Raises `TooLargeError`."""
+        """Return the best relaxed plan over these nodes of one domain; None if they cannot hold the gang. Raises
+        `TooLargeError`.
+        """
         chosen = sorted(nodes)
         if len(chosen) > _NODES:
             raise TooLargeError
         inside = np.zeros(len(self.instance.problem.nodes), dtype=np.bool_)
         inside[chosen] = True
         instance = replace(self.room, capacity=np.where(inside, self.room.capacity, 0))
-        for node in self.instance.deadline.through(chosen):
+        for node in self.instance.deadline.iterate(chosen):
             if node not in self.offers:
                 self.offers[node] = self._offered(node)
         tables = _eviction_tables(
@@ -125,7 +135,7 @@ class _EvictionDp:
         return best
 
     def _offered(self, node: int) -> list[Offer | None]:
-        """Return the best offer of a node for 0, 1, ... members."""
+        """Return the best choice of victims on a node for 0, 1, ... members; None for a number that does not fit."""
         shape = self.kind.shape
         requests = self.instance.problem.shapes[shape].requests
         offers = Offers(self.instance, node, self.prices.shares_on(node), requests, self.prices.elsewhere)
@@ -137,16 +147,17 @@ class _EvictionDp:
         return found
 
     def _spend(self, effort: int) -> None:
+        """Add to the effort so far. Raises `TooLargeError` if it exceeds its limit."""
         self.effort += effort
         if self.effort > _EFFORT:
             raise TooLargeError
 
     def _solved(self, leaf: "_DomainPlan") -> Solved | None:
-        """Return the plan, or None if the relaxation was wrong for it.
+        """Return the relaxed plan, or None if the plan is not valid or its price is too low.
 
-        It was wrong if the plan breaks a gang without evicting it whole, or if it breaks a budget. It was also wrong if
-        the plan costs more than its price, because a gang goes whole and none of its paying members is a victim. An
-        offer that is a bound only leads to None as well.
+        It is not valid if it breaks a running gang without evicting it whole, or exceeds a disruption budget. Its price
+        is too low if a gang goes whole and none of the members that pay for it is a victim. None also if the choice of
+        victims on a node is only a bound.
         """
         problem = self.instance.problem
         row = seated(leaf.tables, leaf.domain, self.members)
@@ -168,8 +179,9 @@ class _EvictionDp:
 
 @dataclass(frozen=True, slots=True)
 class _Costs:
-    """The offers of nodes for 0, 1, ... members. `largest`: the bound of every sum in the tables; `starts`: of all
-    victims.
+    """The costs of victims for the tables. `offers[node]`: the best choices of victims for 0, 1, ... members.
+
+    `largest`: by name of a sum in the tables, its upper bound. `starts`: the start times of all victims, ascending.
     """
 
     weights: LexicographicWeights
@@ -179,7 +191,7 @@ class _Costs:
 
 
 class _EvictionTables(DomainTables):
-    """Tables in which the cost of a node's members comes from its offers."""
+    """Tables for alike members in which the choice of victims (`Offer`) adds its price to the cost of a node."""
 
     def __init__(
         self, instance: Instance, rule: tuple[MemberClass, CountingRules], layout: Layout, costs: _Costs
@@ -188,7 +200,7 @@ class _EvictionTables(DomainTables):
         self.costs = costs
 
     def sums(self, domain: Domain) -> dict[str, int]:
-        """Return all sums of the best plan for all members inside a domain."""
+        """Return, by name, all sums of the best plan with all members inside a domain."""
         words = self.table(domain)[:, self.members].tolist()
         return {
             name: (words[word] >> shift) & ((1 << self.costs.largest[name].bit_length()) - 1)
@@ -196,6 +208,7 @@ class _EvictionTables(DomainTables):
         }
 
     def _node_key(self, node: int, most: int) -> int:
+        """Return the key of a node that holds up to `most` members. Nodes with equal offers share one table."""
         level = self.instance.tree.depth - 1
         offers = self.costs.offers[node][: min(most, self.members) + 1]
         weight = self._shape.preferences.get(node, 0)
@@ -213,7 +226,7 @@ class _EvictionTables(DomainTables):
         return key
 
     def _pay(self, column: Counts, offer: Offer | None) -> None:
-        """Add the cost of an offer to a column."""
+        """Add the cost of an offer to a table's column. None makes the column infeasible."""
         if offer is None:
             column[:] = INFEASIBLE_COST
             return
@@ -225,7 +238,7 @@ class _EvictionTables(DomainTables):
 
 
 def _parts(weights: LexicographicWeights, price: int) -> list[tuple[str, int]]:
-    """Return a price as sums of the tables, by name."""
+    """Return a price as sums of the tables: pairs of a name and a part of the price."""
     return [(f"price {place}", part) for place, part in enumerate(weights.parts(price))]
 
 
@@ -235,7 +248,7 @@ def _eviction_tables(
     weights: LexicographicWeights,
     offers: dict[int, list[Offer | None]],
 ) -> _EvictionTables:
-    """Return the tables. Raises `TooLargeError`."""
+    """Return the tables for these offers of nodes. Raises `TooLargeError` if the sums do not fit into words."""
     kind, _ = rule
     given = [[each for each in options if each is not None] for options in offers.values()]
     dearest: dict[str, list[int]] = {}
@@ -264,14 +277,16 @@ def _eviction_tables(
 
 
 def _started(start: int) -> str:
+    """Return the name of the sum that counts victims with this start time."""
     return f"started {start}"
 
 
 @dataclass(frozen=True, slots=True)
 class _DomainPlan:
-    """The best plan whose narrowest domain is this one. `score`: the goals up to the victims' start times.
+    """The best plan whose narrowest domain is `domain`. `price`: the price of its victims, with the parts of goal 1 as
+    digits.
 
-    The price of the victims has the first three goals as digits.
+    `score`: its goal values in their order, up to the victims' start times.
     """
 
     tables: _EvictionTables
@@ -280,7 +295,9 @@ class _DomainPlan:
     score: ComparisonKey
 
     def better(self, other: "_DomainPlan") -> bool:
-        """Return whether this leaf is better. Equally good domains share no node, so the first node name decides."""
+        """Return whether this plan is better than the other. If both are equally good, the name of the first node
+        decides; their domains share no node.
+        """
         if self.score != other.score:
             return self.score < other.score
         own, its = (first_node(each.tables, each.domain, each.tables.members) for each in (self, other))
@@ -288,7 +305,7 @@ class _DomainPlan:
 
 
 def _leaf_of(tables: _EvictionTables, level: int, number: int) -> _DomainPlan | None:
-    """Return the best plan in a domain; None if the members do not fit.
+    """Return the best plan of all members in a domain; None if they do not fit.
 
     Also None if the best plan uses only one domain of the next narrower level: it is then the plan of that domain.
     """

@@ -1,8 +1,8 @@
-"""Lower bounds on the evictions that a member needs, node by node: bounds by counting for goal 1.
+"""Lower bounds for goal 1: the least price of the victims that each member on a node needs, by counting.
 
-The parts of the goal (victims by priority, broken gangs, evicted amount of the scarcest resource) are digits of one
-number, the price. If a gang goes whole, its price is divided into shares. Its members on nodes where the planned gang
-may run pay these shares. So no plan costs less than the prices of the victims on its nodes.
+A price is one number whose digits are the parts of goal 1: victims by priority, broken gangs, evicted amount of the
+scarcest resource. If a running gang must be evicted whole, its price is divided among its members on nodes where the
+planned gang may run. So no plan costs less than the prices of the victims on its nodes.
 """
 
 from collections.abc import Iterable
@@ -24,21 +24,24 @@ INFEASIBLE_PRICE = 1 << (1 << 20)
 Each priority adds at most 63 + 8 bits to a real price, so prices of 14,000 priorities stay below it.
 """
 _SLOT_BITS = 59
-"""How many bits of a price the table of slots holds. The lower bits are rounded down."""
+"""The bits of a price that the table of slots holds. If a price has more, the lower ones are cut off."""
 _SHARE_BITS = 8
-"""Prices are in 256ths, in each part separately, so that shares of a gang need no bits of another part."""
+"""Prices are multiples of 1/256 in each part separately, so that a share of a gang's price needs no bits of another
+part.
+"""
 _WORD = 48
-"""The most bits of neighbouring digits that are summed as one number. Sums fit 64 bits."""
+"""The most bits of neighbouring digits that are added as one number, so that sums fit 64 bits."""
 MANY = 32
-"""The most members on one node for which prices are computed."""
+"""The most members that may fit on one node. If more fit, no prices are computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class LexicographicWeights:
-    """The weights of the digits: a victim by its priority, a broken gang, a unit of the scarcest resource.
+    """The weights of a price's digits: a victim by its priority, a broken gang, and a unit of the scarcest resource
+    (`unit`).
 
-    `shift`: the low bits that do not fit the table of slots. `cuts`: bit positions that divide a price into parts of
-    whole digits; the last one is 0.
+    `scarce`: the position of that resource. `shift`: how many low bits of a price do not fit the table of slots.
+    `cuts`: bit positions that divide a price into parts of whole digits; the last one is 0.
     """
 
     priority: dict[int, int]
@@ -49,11 +52,11 @@ class LexicographicWeights:
     cuts: tuple[int, ...]
 
     def of(self, victims: VictimTable, victim: int) -> int:
-        """Return the price of a victim by itself."""
+        """Return the price of a victim by itself, without the gang that its eviction may break."""
         return self.priority[int(victims.priority[victim])] + self.unit * int(victims.requests[victim, self.scarce])
 
     def parts(self, price: int) -> tuple[int, ...]:
-        """Return a price as numbers to compare one after the other.
+        """Return a price as numbers to compare one after the other, the most important first.
 
         Prices of several nodes may be summed part by part, because no part of a victim's price carries into the next.
         """
@@ -64,13 +67,16 @@ class LexicographicWeights:
         return tuple(found)
 
     def price(self, parts: Iterable[int]) -> int:
-        """Return the price of summed parts."""
+        """Return the price of summed parts: the inverse of `parts`."""
         return sum(part << cut for part, cut in zip(parts, self.cuts, strict=True))
 
 
 @dataclass(frozen=True)
 class _Columns:
-    """The useful victims, by their place in `instance.useful`. `gang`: -1 for none."""
+    """Arrays over the useful victims, in the order of `instance.useful`. `held`: victims x resources, their requests.
+
+    `positions`: of the victims in the problem. `gang`: -1 for a victim without a gang.
+    """
 
     positions: Counts
     node: Counts
@@ -81,12 +87,14 @@ class _Columns:
 
 @dataclass(frozen=True)
 class EvictionPrices:
-    """Prices for one level, of which one domain must hold the gang.
+    """Lower bounds on the price of victims for each node of an instance. One domain of `level` (or ROOT) must hold the
+    gang.
 
-    `slots[node, k]`: a lower bound on the additional cost of member k + 1 on a node, in units of `1 << weights.shift`.
-    `needed`: the missing members of the minimum. `shares[victim]`: the lower bound for a member of a gang that goes
-    whole. `fixed`: victims that can never go. `elsewhere[victim]`: the members that go with it and are where the
-    planned gang may not run. Each domain has such an entry for one member of a gang.
+    `slots[node, k]`: a lower bound on the additional price of member k + 1 on a node, in units of `1 << weights.shift`.
+    `needed`: the missing members of the minimum. `shares[victim]`: the price of a member of a running gang that must be
+    evicted whole, as a share of the gang's price. `fixed`: victims that can never be evicted. `elsewhere[victim]`:
+    members of the same running gang that go with this one and are outside its domain, or where the planned gang may not
+    run. Only one member of the gang in each domain has such an entry.
     """
 
     instance: Instance
@@ -100,13 +108,13 @@ class EvictionPrices:
     columns: _Columns
 
     def of(self, victims: Iterable[int]) -> int:
-        """Return the price of a plan that evicts these victims."""
+        """Return the price of a plan that evicts these victims: its value of goal 1 as one number."""
         problem, gone = self.instance.problem, tuple(victims)
         broken = len(gangs_broken(problem, gone))
         return sum(self.weights.of(problem.victims, victim) for victim in gone) + broken * self.weights.broken
 
     def shares_on(self, node: int) -> dict[int, int]:
-        """Return the victims that may go from a node, with a lower bound on the price of each."""
+        """Return, by victim on a node that may be evicted, a lower bound on its price."""
         order, nodes = self._by_node
         victims_on_node = self.columns.positions[
             order[np.searchsorted(nodes, node) : np.searchsorted(nodes, node + 1)]
@@ -120,18 +128,18 @@ class EvictionPrices:
 
     @cached_property
     def _by_node(self) -> tuple[Counts, Counts]:
-        """The places of victims in order of their nodes, and the nodes."""
+        """The places of the useful victims in order of their nodes, and the nodes in that order."""
         order: Counts = np.argsort(self.columns.node, kind="stable")
         return order, self.columns.node[order]
 
     def least(self, domain: int) -> int:
-        """Return a lower bound on the price of a plan in a domain; `INFEASIBLE_PRICE`: there is no plan."""
+        """Return a lower bound on the price of a plan in a domain. `INFEASIBLE_PRICE`: no plan exists there."""
         least, _ = self._cheapest(domain)
         return INFEASIBLE_PRICE if least >= INFEASIBLE_SLOT else least << self.weights.shift
 
     def cheap_nodes(self, domain: int, plenty: int, at_least: int = 0) -> tuple[int, ...]:
-        """Return the cheapest nodes of a domain, with `plenty` times the needed capacity, but `at_least` so
-        many nodes.
+        """Return the cheapest nodes of a domain, as many as together have `plenty` times the needed capacity, and no
+        fewer than `at_least`.
         """
         nodes = np.array(self.instance.tree.nodes(self.level, domain), dtype=np.int64)
         nodes = nodes[np.argsort(self.slots[nodes, 0], kind="stable")]
@@ -150,9 +158,10 @@ class EvictionPrices:
         return found
 
     def _cheapest(self, domain: int) -> tuple[int, int]:
-        """Return the cost of the cheapest slots that a domain needs, and the most expensive of them.
+        """Return the summed cost of the cheapest slots that the gang needs in a domain, and the cost of the most
+        expensive of them.
 
-        `INFEASIBLE_SLOT`: the domain has too few slots.
+        Two times `INFEASIBLE_SLOT`: the domain has too few slots.
         """
         slots = self.slots[list(self.instance.tree.nodes(self.level, domain))].ravel()
         slots = slots[slots < INFEASIBLE_SLOT]
@@ -165,7 +174,7 @@ class EvictionPrices:
 
 
 def prices_of(instance: Instance, level: int) -> EvictionPrices | None:
-    """Return the prices of an instance with evictions; None if too many members fit on one node.
+    """Return the prices of an instance with evictions; None if more than `MANY` members may fit on one node.
 
     `level`: one domain of it (or of ROOT) must hold the gang. Raises `OutOfTimeError`.
     """
@@ -184,6 +193,7 @@ def prices_of(instance: Instance, level: int) -> EvictionPrices | None:
 
 
 def _columns(instance: Instance) -> _Columns:
+    """Return the arrays over the useful victims."""
     victims, useful = instance.problem.victims, np.array(instance.useful, dtype=np.int64)
     return _Columns(
         useful, victims.node[useful], victims.priority[useful], victims.gang[useful], victims.requests[useful]
@@ -191,7 +201,7 @@ def _columns(instance: Instance) -> _Columns:
 
 
 def _lexicographic_weights(instance: Instance, columns: _Columns) -> LexicographicWeights:
-    """Return the weights of the digits. Each digit has enough bits for the largest value in a best plan."""
+    """Return the weights of a price's digits. Each digit has enough bits for the largest value in a best plan."""
     priorities = np.unique(columns.priority)[::-1].tolist()
     one = np.ones(len(columns.node), dtype=np.int64)
     sizes = {
@@ -220,7 +230,9 @@ def _lexicographic_weights(instance: Instance, columns: _Columns) -> Lexicograph
 
 
 def _words(digits: list[int]) -> list[list[int]]:
-    """Group neighbouring digits, given by their bits, into words that also hold the bits of shares."""
+    """Group neighbouring digits, given by their bits, into words of at most `_WORD` bits. Each word keeps space for the
+    bits of shares.
+    """
     words = list[list[int]]()
     for bits in digits:
         if words and sum(words[-1]) + bits + _SHARE_BITS <= _WORD:
@@ -231,9 +243,9 @@ def _words(digits: list[int]) -> list[list[int]]:
 
 
 def _largest(instance: Instance, columns: _Columns, amounts: Counts) -> int:
-    """Return an upper bound on the summed amounts of victims in a best plan.
+    """Return an upper bound on the sum of `amounts` (one for each useful victim) over the victims of a best plan.
 
-    Pods without a gang go from at most as many nodes as there are members. All pods of gangs may go.
+    Victims without a gang go from at most as many nodes as there are members. All victims with a gang may go.
     """
     alone = columns.gang < 0
     on = np.zeros(len(instance.problem.nodes), dtype=np.int64)
@@ -243,7 +255,9 @@ def _largest(instance: Instance, columns: _Columns, amounts: Counts) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Gangs:
-    """Lower bounds for members of gangs that go whole, the victims that can never go, and victims that go together."""
+    """The result for members of running gangs that must be evicted whole: see `shares`, `fixed` and `elsewhere` in
+    `EvictionPrices`.
+    """
 
     shares: dict[int, int]
     fixed: set[int]
@@ -251,13 +265,15 @@ class _Gangs:
 
 
 def _gangs(instance: Instance, level: int, columns: _Columns, weights: LexicographicWeights) -> _Gangs:
-    """Price the members that a gang cannot spare: they go only if the gang goes whole."""
+    """Return the prices of the members that their running gang cannot spare: they are evicted only if the gang is
+    evicted whole.
+    """
     problem = instance.problem
     members: dict[int, list[int]] = {}
     for place in np.flatnonzero(columns.gang >= 0).tolist():
         members.setdefault(int(columns.gang[place]), []).append(instance.useful[place])
     found = _Gangs({}, set(), {})
-    for gang, gang_victims in instance.deadline.through(members.items()):
+    for gang, gang_victims in instance.deadline.iterate(members.items()):
         running = problem.victim_gangs[gang]
         needed = [victim for victim in gang_victims if running.cannot_spare(victim)]
         if needed and len(gang_victims) < running.running:
@@ -270,7 +286,9 @@ def _gangs(instance: Instance, level: int, columns: _Columns, weights: Lexicogra
 
 
 def _by_domain(instance: Instance, level: int, gang_victims: list[int]) -> list[list[int]]:
-    """Return the victims of a gang that are where the planned gang may run, grouped by domain."""
+    """Return the victims of a running gang that are on nodes where the planned gang may run, one list per domain of
+    `level`.
+    """
     nodes, domains = instance.problem.victims.node, instance.tree.domains(level)
     inside: dict[int, list[int]] = {}
     for victim in gang_victims:
@@ -282,22 +300,24 @@ def _by_domain(instance: Instance, level: int, gang_victims: list[int]) -> list[
 def _add_shares(
     found: _Gangs, weights: LexicographicWeights, own: dict[int, int], near: list[int], needed: frozenset[int]
 ) -> None:
-    """Divide a gang's whole price among the needed members in one domain.
+    """Divide the price of a whole running gang among its `needed` members in one domain, and record the shares in
+    `found`.
 
-    The other members there pay their own price, because they may go alone. `own`: the price of each member by itself.
+    `near`: its members in the domain. Members that are not needed pay their own price, because they may go alone.
+    `own`: the price of each member by itself.
     """
     paying = [victim for victim in near if victim in needed]
     if not paying:
         return
     alone = sum(own[victim] for victim in near if victim not in needed)
-    found.shares.update(_handed_out(weights, sum(own.values()) + weights.broken - alone, paying))
+    found.shares.update(_divided(weights, sum(own.values()) + weights.broken - alone, paying))
     if len(near) < len(own):
         found.elsewhere[paying[0]] = tuple(victim for victim in own if victim not in near)
 
 
-def _handed_out(weights: LexicographicWeights, price: int, near: list[int]) -> dict[int, int]:
-    """Return each member's share of a gang's price, part by part. The first members pay the remainder of
-    the division.
+def _divided(weights: LexicographicWeights, price: int, near: list[int]) -> dict[int, int]:
+    """Return each member's share of a gang's price, divided part by part. The first members pay the remainder of the
+    division.
     """
     shares = dict.fromkeys(near, 0)
     for part, cut in zip(weights.parts(price), weights.cuts, strict=True):
@@ -308,9 +328,10 @@ def _handed_out(weights: LexicographicWeights, price: int, near: list[int]) -> d
 
 
 def _paid(columns: _Columns, weights: LexicographicWeights, gangs: _Gangs) -> Counts:
-    """Return, by victim, a lower bound on its price in units of the table of slots; `INFEASIBLE_SLOT`: it cannot go.
+    """Return, by useful victim, a lower bound on its price in units of the table of slots; `INFEASIBLE_SLOT`: it cannot
+    be evicted.
 
-    The rows are parallel to `columns`. The shift rounds down, so sums stay lower bounds.
+    The shift rounds down, so sums stay lower bounds.
     """
     paid = (columns.held[:, weights.scarce] * weights.unit) >> weights.shift
     for priority, weight in weights.priority.items():

@@ -1,4 +1,4 @@
-"""The exact choice of victims on one node for a number of members: the best by price, then by ties."""
+"""The exact choice of victims on one node for a given number of members: the least price, then the ties of goal 6."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,24 +8,27 @@ from kube.names import natural_key
 from solver.instance import Instance
 
 _STEPS = 2_000
-"""The most choices that are examined for one node and number of members."""
+"""The most choices of victims that are examined for one node and number of members."""
 
 ResourceVector = tuple[int, ...]
-"""An amount of each resource of the problem, in the unit of that resource."""
+"""An amount of each resource of the problem, each in its own unit."""
 VictimCounts = tuple[int, ...]
-"""How many victims of each kind go. Victims of one kind have equal price and requests."""
+"""How many victims of each class are evicted, in the order of `Offers`. A class has victims of equal price and
+requests.
+"""
 
 
 class TooManyError(Exception):
-    """There are too many choices to examine all of them."""
+    """There are too many choices of victims to examine all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The best choice of victims on a node.
+    """A choice of victims on a node that makes space for a number of members. It is the best choice if `exact`.
 
-    `waits`: the used capacity that terminating pods still hold. `starts`: the start times of the victims, the earliest
-    first. `exact` False: there are too many choices to examine, and no choice is better than this one.
+    `price`: that of the victims. `waits`: the capacity that the members use and terminating pods still hold. `starts`:
+    the start times of the victims, the earliest first. `exact` False: there were too many choices to examine. The offer
+    then has no victims, and its price is a lower bound.
     """
 
     price: int
@@ -37,7 +40,9 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class _Alike:
-    """Victims with equal price and requests, in order of preference: the latest start first, then the first name."""
+    """A class of victims with equal price and requests, in order of preference: the latest start first, then the first
+    name.
+    """
 
     price: int
     requests: ResourceVector
@@ -46,13 +51,15 @@ class _Alike:
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """The total requests of some kinds of victims and, by resource, the cheapest unit as a pair of price and units."""
+    """The total requests of some classes of victims. `cheapest`: by resource, the best ratio of price to amount of any
+    victim, as a pair; None: no victim holds any.
+    """
 
     total: ResourceVector
     cheapest: tuple[tuple[int, int] | None, ...]
 
     def with_kind(self, kind: _Alike) -> "_Rest":
-        """Return the totals with one more kind."""
+        """Return the totals with one more class of victims."""
         pairs = zip(self.cheapest, kind.requests, strict=True)
         return _Rest(
             tuple(have + len(kind.victims) * held for have, held in zip(self.total, kind.requests, strict=True)),
@@ -60,7 +67,9 @@ class _Rest:
         )
 
     def least(self, missing: ResourceVector) -> int | None:
-        """Return a lower bound on the price of freeing the missing amounts; None if the kinds cannot free them."""
+        """Return a lower bound on the price of freeing the missing amounts; None if these victims do not hold
+        enough.
+        """
         least = 0
         for have, unit, amount in zip(self.total, self.cheapest, missing, strict=True):
             if amount > max(have, 0):
@@ -71,15 +80,16 @@ class _Rest:
 
 
 def _cheaper(one: tuple[int, int] | None, other: tuple[int, int]) -> tuple[int, int]:
+    """Return the pair with the lower ratio of price to amount. `one` None: `other`."""
     return other if one is None or other[0] * one[1] < one[0] * other[1] else one
 
 
 class Offers:
-    """The choices on one node.
+    """Finds the best choice of victims on one node for any number of alike members.
 
-    `shares[victim]`: the price of a victim, which is positive. Victims that can never go have no entry. `requests`: of
-    each member; all members are alike. `elsewhere[victim]`: the victims that go with it from other nodes. `effort`: how
-    many choices were examined so far, or equivalent work.
+    `shares[victim]`: the price of a victim, which is positive. Victims that can never be evicted have no entry.
+    `requests`: of each member. `elsewhere[victim]`: victims on other nodes that must be evicted with this one.
+    `effort`: the number of choices examined so far, or equivalent work.
     """
 
     def __init__(
@@ -108,7 +118,7 @@ class Offers:
         self.effort = len(shares)
 
     def best(self, members: int) -> Offer | None:
-        """Return the best choice for so many members; None if there is none."""
+        """Return the best choice of victims for this number of members; None if they do not fit whatever is evicted."""
         free = self._node.free
         missing = tuple(
             members * asked - there if members * asked > 0 else 0
@@ -129,14 +139,14 @@ class Offers:
         return best
 
     def _at_least(self, missing: ResourceVector, forced: VictimCounts) -> Offer:
-        """Return an offer that no choice beats. `missing`: the amounts that are missing once the forced victims are
-        gone.
+        """Return an offer whose price is a lower bound for all choices. `missing`: the amounts that are missing once
+        the `forced` victims are gone.
         """
         paid = sum(count * kind.price for kind, count in zip(self._kinds, forced, strict=True))
         return Offer(paid + (self._rests[0].least(missing) or 0), 0, (), (), exact=False)
 
     def _forced(self, missing: ResourceVector) -> VictimCounts:
-        """Return how many victims of each kind must go: without them, all others free too little."""
+        """Return, by class, how many victims must go: without them, all others together free too little."""
         rest = self._rests[0].total
         return tuple(
             max(
@@ -152,7 +162,7 @@ class Offers:
         )
 
     def _without(self, missing: ResourceVector, counts: VictimCounts) -> ResourceVector:
-        """Return the amounts that are still missing once so many of each kind are gone."""
+        """Return the amounts that are still missing once this number of victims of each class is gone."""
         for kind, count in zip(self._kinds, counts, strict=True):
             missing = tuple(amount - count * held for amount, held in zip(missing, kind.requests, strict=True))
         return missing
@@ -160,10 +170,11 @@ class Offers:
     def _choices(
         self, place: int, missing: ResourceVector, forced: VictimCounts, price: int, bound: list[int]
     ) -> Iterator[VictimCounts]:
-        """Yield how many victims of each kind go, including `forced` ones. No choice costs more than one before it.
+        """Yield choices: by class, how many victims go, including the `forced` ones. No choice costs more than the one
+        before.
 
-        The most expensive kinds are decided first, with as few victims as possible. `bound`: the prices of the choices
-        so far, without the forced victims.
+        The most expensive classes are decided first, with as few victims as possible. `place`: the class to decide
+        next. `bound`: the prices of the choices so far, without the forced victims; the last one is the least.
         """
         self._steps += 1
         self.effort += 1
@@ -186,13 +197,16 @@ class Offers:
                 yield (before + count, *rest)
 
     def _most(self, kind: _Alike, before: int, missing: ResourceVector) -> int:
-        """Return how many victims of a kind may go beyond `before`. More would free nothing that is missing."""
+        """Return how many victims of a class may go beyond the `before` forced ones. More would free nothing that is
+        missing.
+        """
         wanted = [
             -(-amount // held) for amount, held in zip(missing, kind.requests, strict=True) if amount > 0 and held > 0
         ]
         return min(len(kind.victims) - before, max(wanted, default=0))
 
     def _offer(self, counts: VictimCounts, used: int) -> Offer:
+        """Return the offer of a choice. `used`: the amount of the scarcest resource that the members use."""
         victims = [victim for kind, count in zip(self._kinds, counts, strict=True) for victim in kind.victims[:count]]
         freed = int(self._pods.requests[victims, self._scarce].sum()) if victims else 0
         now = max(0, self._node.free[self._scarce] - self._node.terminating[self._scarce] + freed)
@@ -205,6 +219,9 @@ class Offers:
         )
 
     def _better(self, one: Offer, other: Offer) -> bool:
+        """Return whether one offer is better: by price, then waiting capacity, then later start times, then victims'
+        names.
+        """
         rank, best = ((each.price, each.waits, tuple(-start for start in each.starts)) for each in (one, other))
         return rank < best or (rank == best and self._names(one) < self._names(other))
 

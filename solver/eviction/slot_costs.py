@@ -1,7 +1,7 @@
-"""Lower bounds on the cost of members on each node: tables of slots, by counting over the victims there.
+"""Lower bounds on the price of victims for the first, second, ... member on each node. One additional member is a slot.
 
-The input is the requests and prices of the victims. The result is, for every node, the additional cost of its first,
-second, ... member. Everything runs in numpy, over nodes with equally many victims at a time.
+The input is the requests and prices of the victims. The result is a table, nodes x members. All arrays are computed for
+many nodes with equally many victims at a time.
 """
 
 from collections.abc import Iterator
@@ -14,21 +14,21 @@ from solver.capacity import Counts
 from solver.instance import Instance
 
 INFEASIBLE_SLOT = 1 << 62
-"""The cost of a slot that no victims make free, and the price of a victim that cannot go.
+"""The cost of a slot for which no victims free enough, and the price of a victim that cannot be evicted.
 
 It is never added to another cost. Feasible prices have at most 59 bits (`lower_bounds`), so that a sum of them stays
 below it.
 """
 _SUBSETS = 8
-"""The most victims of one node of which all combinations are tried."""
+"""The most victims of one node of which all combinations are tried. For more, a weaker bound is used."""
 _BATCH = 512
 """The number of nodes in one batch."""
 
 
 @dataclass(frozen=True)
 class PaidVictims:
-    """Victims, one row each. `held`: victims x resources; `paid`: the price of each; `INFEASIBLE_SLOT`: it
-    cannot go.
+    """Victims, one row each. `node`: where each is. `held`: victims x resources, their requests. `paid`: the price of
+    each; `INFEASIBLE_SLOT`: it cannot be evicted.
     """
 
     node: Counts
@@ -37,17 +37,19 @@ class PaidVictims:
 
 
 def slot_costs(instance: Instance, victims: PaidVictims, most: int) -> Counts:
-    """Return a lower bound on the additional cost of each member on a node: nodes x members.
+    """Return, nodes x members, a lower bound on the additional price of victims for each further member on a node.
 
-    `most`: the number of columns, the most members on one node. totals[node, n] is a lower bound for n members on the
-    node, for each n by itself. Its lower convex hull gives costs of single members. These sum up to a lower bound for
-    any division over nodes. Raises `OutOfTimeError`.
+    `most`: the number of columns, the most members on one node. A lower bound for n members is computed for each n by
+    itself. Its lower convex hull gives the costs of single members. These sum up to a lower bound for any division of
+    members among nodes. Raises `OutOfTimeError`.
     """
     return _marginal(_totals(instance, victims, most))
 
 
 def most_on_a_node(instance: Instance) -> int:
-    """Return how many members with the least requests the largest node holds, once all of its victims are gone."""
+    """Return an upper bound on the members of any node, once all of its victims are gone: each resource counts the
+    least request.
+    """
     # amounts: nodes x resources; fitting: nodes, the minimum over the requested resources.
     least = _least_requests(instance)
     asked = np.flatnonzero(least > 0)
@@ -56,7 +58,9 @@ def most_on_a_node(instance: Instance) -> int:
 
 
 def _totals(instance: Instance, victims: PaidVictims, most: int) -> Counts:
-    """Return, by node and number of members from 0 on, a lower bound on their total cost. `most`: the most members."""
+    """Return, nodes x (`most` + 1), a lower bound on the price of victims for 0, 1, ... members on a node, each number
+    by itself.
+    """
     problem = instance.problem
     least = _least_requests(instance)
     free = problem.nodes.free
@@ -66,7 +70,7 @@ def _totals(instance: Instance, victims: PaidVictims, most: int) -> Counts:
     asked = np.arange(1, most + 1, dtype=np.int64)[:, None] * least
     may_go = np.flatnonzero(instance.usable[victims.node] & (victims.paid < INFEASIBLE_SLOT))
     may_go = may_go[np.argsort(victims.node[may_go], kind="stable")]
-    for nodes, first in instance.deadline.through(_batches(instance.usable, victims.node[may_go]), often=4):
+    for nodes, first in instance.deadline.iterate(_batches(instance.usable, victims.node[may_go]), every=4):
         places = may_go[first]
         held, prices = victims.held[places], victims.paid[places]
         missing = np.where(least > 0, asked - free[nodes][:, None], 0)
@@ -84,7 +88,8 @@ def _least_requests(instance: Instance) -> Counts:
 
 
 def _batches(usable: NDArray[np.bool_], on: Counts) -> Iterator[tuple[Counts, Counts]]:
-    """Yield batches of usable nodes with equally many victims, and the places of their victims in `on`.
+    """Yield batches of usable nodes with equally many victims: the nodes, and an array nodes x victims of places in
+    `on`.
 
     `on`: the nodes of the victims, ascending.
     """
@@ -98,9 +103,11 @@ def _batches(usable: NDArray[np.bool_], on: Counts) -> Iterator[tuple[Counts, Co
 
 
 def _cheapest(held: Counts, paid: Counts, missing: Counts) -> Counts:
-    """Return, by node and number of members, the price of the cheapest victims that free enough.
+    """Return, nodes x members, the price of the cheapest victims that free enough. All combinations of victims are
+    tried.
 
-    `held[node, victim, resource]`, `paid[node, victim]`, `missing[node, members, resource]`.
+    `held[node, victim, resource]`: requests. `paid[node, victim]`: prices. `missing[node, members, resource]`: what
+    must be freed.
     """
     count = held.shape[1]
     # Every subset of the victims is tried: chosen is subsets x victims (0 or 1), freed is nodes x subsets x resources,
@@ -116,15 +123,15 @@ def _cheapest(held: Counts, paid: Counts, missing: Counts) -> Counts:
 
 
 def _cheapest_at_least(held: Counts, paid: Counts, missing: Counts) -> Counts:
-    """Return a lower bound on the price of the cheapest victims that free enough, by node and number of members.
+    """Return, nodes x members, a lower bound on the price of the cheapest victims that free enough.
 
     It takes as many victims as would suffice if each were the largest of its resource, and prices each as the cheapest.
     The bound is at least the price of victims without which all others free too little. Arguments are those of
     `_cheapest`.
     """
-    # freed[node, k, resource]: what the k + 1 largest victims in that resource hold. others[node, victim]: the total
-    # without that victim. price[node, k]: the price of the k cheapest. This is a lower bound: fewer victims free too
-    # little of some resource, and no k victims are cheaper.
+    # freed[node, k, resource]: the requests of the k + 1 victims with the largest ones. others[node, victim, resource]:
+    # the requests of all other victims. price[node, k]: the price of the k cheapest. This is a lower bound: fewer
+    # victims free too little of some resource, and no k victims are cheaper.
     freed = np.cumsum(-np.sort(-held, axis=1), axis=1)
     others = freed[:, -1:, :] - held
     price = np.concatenate([np.zeros((len(paid), 1), dtype=np.int64), np.cumsum(np.sort(paid, axis=1), axis=1)], axis=1)
@@ -140,7 +147,8 @@ def _cheapest_at_least(held: Counts, paid: Counts, missing: Counts) -> Counts:
 
 
 def _marginal(totals: Counts) -> Counts:
-    """Return the additional cost of each member along the lower convex hull of the totals, rounded down.
+    """Return, nodes x members, the additional cost of each member along the lower convex hull of `totals`, rounded
+    down.
 
     totals: nodes x (members + 1), slots: nodes x members. For every n, slots[:n].sum() <= totals[n], and slots never
     decrease along a row. So the n cheapest slots of any nodes are a lower bound for n members there, however they are

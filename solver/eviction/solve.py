@@ -1,4 +1,5 @@
-"""Exact evictions: only nodes that a best plan can use at their price go into the model.
+"""The best plan with evictions, by CP-SAT over a small model: only nodes that a best plan can use at their price are in
+it.
 
 Every domain that may hold the gang has a least price (`solver.eviction.lower_bounds`). Domains are solved from the
 cheapest on, until the next one costs more than a known plan. In each domain, a plan over its cheapest nodes is an upper
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kube.names import natural_key
-from solver.branch_and_bound.by_domain import at_best
+from solver.branch_and_bound.by_domain import bounds_by_counting
 from solver.capacity import deciding_level
 from solver.cp_sat.lexicographic import SolveStatus, TimeBudget, time_budget_of
 from solver.cp_sat.solve import Solved, solve_within
@@ -24,18 +25,18 @@ from solver.plan import Plan
 from solver.problem import Limits
 
 WORTHWHILE = 12
-"""From this number of nodes on, this method is faster than one model."""
+"""From this number of nodes on, this method is faster than one model of the whole problem."""
 _COUNTING = 0.3
-"""The share of the remaining time for the attempt to solve by counting."""
+"""The share of the remaining time for the dynamic programme, before CP-SAT starts."""
 _PLENTY = 2
-"""The first plan uses the cheapest nodes that have this many times the needed capacity."""
+"""The first plan uses the cheapest nodes that together have this many times the needed capacity."""
 
 
 @dataclass(frozen=True)
 class _PricedDomain:
-    """A domain in which the best plan costs at least `least` and at most `most`, the cost of `plan`.
+    """A domain in which the best plan's price of victims lies between `least` and `most`, the price of `plan`.
 
-    `nodes`: the nodes that such plans can use.
+    `nodes`: the nodes that plans with such a price can use.
     """
 
     domain: int
@@ -48,17 +49,18 @@ class _PricedDomain:
 def solve_evicting(
     instance: Instance, limits: Limits, worthwhile: int = WORTHWHILE, early: Callable[[], Plan | None] = lambda: None
 ) -> Solved | SolveStatus | None:
-    """Return the best plan with evictions. None without useful victims, for a small problem, or if the deadline comes
-    first.
+    """Return the best plan with evictions, or INFEASIBLE as a proof that there is none.
 
-    `worthwhile`: the number of nodes from which on the method runs. `early`: returns a quick plan before the search.
+    None if there are no useful victims, if the problem is too small to gain, or if the deadline passes before a plan is
+    found. `worthwhile`: the number of nodes from which on the method runs. `early`: called before the search; returns a
+    greedy plan or None.
     """
     if not instance.evicting or not instance.pending or len(instance.problem.nodes) < worthwhile:
         return None
     prices = prices_of(instance, deciding_level(instance.problem))
     if prices is None:
         return None
-    paid = _paid(instance, prices)
+    paid = _solved_by_counting(instance, prices)
     if paid is not None:
         return paid
     known = early()
@@ -72,8 +74,8 @@ def solve_evicting(
     return best or replace(min(branches, key=lambda each: each.most).plan, proven=False, cut=True)
 
 
-def _paid(instance: Instance, prices: EvictionPrices) -> Solved | None:
-    """Return the best plan by counting; None if counting does not find it, or takes too long."""
+def _solved_by_counting(instance: Instance, prices: EvictionPrices) -> Solved | None:
+    """Return the best plan by the dynamic programme; None if it does not find one or takes too long."""
     try:
         return solve_eviction_dp(replace(instance, deadline=instance.deadline.share(_COUNTING)), prices)
     except OutOfTimeError:
@@ -83,7 +85,10 @@ def _paid(instance: Instance, prices: EvictionPrices) -> Solved | None:
 def _best_of(
     instance: Instance, prices: EvictionPrices, branches: list[_PricedDomain], budget: TimeBudget, *, proven: bool
 ) -> Solved | None:
-    """Return the best plan in domains of the same price, solved in order of their lower bounds."""
+    """Return the best plan in domains of the same price, solved in order of their lower bounds. None if none was found.
+
+    `proven`: whether it is proven that no other domain is as cheap.
+    """
     best: tuple[ComparisonKey, Solved] | None = None
     bounded = [(_bound(instance, prices, branch) if len(branches) > 1 else (), branch) for branch in branches]
     for bound, branch in sorted(bounded, key=lambda each: (each[0], each[1].domain)):
@@ -103,7 +108,7 @@ def _best_of(
 def _cheapest(
     instance: Instance, prices: EvictionPrices, budget: TimeBudget, lowest: int
 ) -> tuple[list[_PricedDomain], bool]:
-    """Return the domains whose plans may be the cheapest, and whether it is proven that no others are.
+    """Return the domains whose plans may have the lowest price of victims, and whether it is proven that no others do.
 
     `lowest`: the price of a known plan; `INFEASIBLE_PRICE`: none is known.
     """
@@ -129,7 +134,7 @@ def _cheapest(
 def _priced(
     instance: Instance, prices: EvictionPrices, domain: int, budget: TimeBudget, lowest: int
 ) -> _PricedDomain | SolveStatus:
-    """Return the price of a domain, as far as it is proven, with the nodes that plans of that price can use.
+    """Return the price of a domain as far as it is proven, with the nodes that plans of that price can use.
 
     `SolveStatus.INFEASIBLE`: no plan costs at most `lowest`. `SolveStatus.UNKNOWN`: time ran out before a plan was
     found.
@@ -151,9 +156,8 @@ def _priced(
 
 
 def _narrowed(instance: Instance, nodes: tuple[int, ...] | list[int]) -> Instance:
-    """Return the instance in which pending members may only run on these nodes.
-
-    Its useful victims are those whose eviction can help members on these nodes.
+    """Return the instance in which pending members may only use these nodes. Only victims whose eviction helps there
+    are useful.
     """
     inside = np.zeros(len(instance.problem.nodes), dtype=np.bool_)
     inside[list(nodes)] = True
@@ -163,9 +167,9 @@ def _narrowed(instance: Instance, nodes: tuple[int, ...] | list[int]) -> Instanc
 
 
 def _bound(instance: Instance, prices: EvictionPrices, branch: _PricedDomain) -> ComparisonKey:
-    """Return a lower bound on the key of a plan in a domain, as the beginning of the key (`_key`)."""
+    """Return a lower bound on the plans in a domain: the first entries of the key that `_key` returns for a plan."""
     narrow = _narrowed(instance, branch.nodes)
-    spread, preference_score = at_best(narrow)
+    spread, preference_score = bounds_by_counting(narrow)
     everybody = (-len(instance.pending) - len(instance.pinned),)
     placed = tuple(False for pod_set in instance.problem.sets for _ in pod_set.members)
     inside = (prices.level + 1) * len(spread) // instance.tree.depth
@@ -184,7 +188,9 @@ def _bound(instance: Instance, prices: EvictionPrices, branch: _PricedDomain) ->
 
 
 def _key(instance: Instance, prices: EvictionPrices, solved: Solved) -> ComparisonKey:
-    """Return the goals of a plan in their order. Its price has the first three goals as digits."""
+    """Return a plan's comparison key: the goal values in their order. Goal 1 is represented by the price of the
+    victims.
+    """
     goals = {goal.name: goal for goal in goals_of(instance, solved.nodes, solved.victims)}
     names = [node for row in solved.nodes for node in row]
     gone = [instance.problem.victims[victim] for victim in solved.victims]

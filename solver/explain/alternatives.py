@@ -1,5 +1,5 @@
-"""The alternative to a plan: the best plan outside the domain that it uses, and the first goal in which
-that is worse.
+"""The alternative to a plan: the best plan outside the domain that the plan uses, and the first goal in which it is
+worse.
 """
 
 from collections.abc import Iterator
@@ -14,10 +14,10 @@ from solver.solve import decide
 
 
 def next_door(problem: Problem, plan: Plan, limits: Limits, deadline: Deadline = NO_DEADLINE) -> NextDoor | None:
-    """Return the nearest alternative to a plan.
+    """Return the best plan outside the domain that `plan` uses, compared with `plan`.
 
-    None if no level above the node has several domains of which one holds the plan, or if pinned members leave no
-    choice. None also if the alternative is not proven in time.
+    The domain is of the narrowest level above the node of which one domain holds the plan. None if no such level has
+    several domains, if pinned members leave no choice, or if the alternative is not proven in time.
     """
     instance = instance_of(problem, evicting=bool(plan.victims))
     level = _level(instance, plan)
@@ -42,7 +42,9 @@ def next_door(problem: Problem, plan: Plan, limits: Limits, deadline: Deadline =
 
 
 def _level(instance: Instance, plan: Plan) -> int | None:
-    """The narrowest level above the node of which one domain holds the plan, if the level has several domains."""
+    """Return the narrowest level above the node that has several domains, of which one holds the plan. None if there is
+    none.
+    """
     for level in range(instance.tree.depth - 2, -1, -1):
         used = {instance.tree.domain(level, node) for row in plan.nodes for node in row if node is not None}
         if len(used) == 1 and instance.tree.count(level) > 1:
@@ -51,8 +53,8 @@ def _level(instance: Instance, plan: Plan) -> int | None:
 
 
 def _pairs(goals: tuple[Goal, ...], others: tuple[Goal, ...]) -> Iterator[tuple[str, str, int, int]]:
-    """Yield the values of both plans part by part. If the plans have different parts, only the goal's value is
-    compared.
+    """Yield goal, part, and the values of both plans, in the order of the goals. If the plans have different parts,
+    only the goal's value is compared.
     """
     for one, other in zip(goals, others, strict=True):
         if one.parts.keys() == other.parts.keys():
@@ -61,4 +63,5 @@ def _pairs(goals: tuple[Goal, ...], others: tuple[Goal, ...]) -> Iterator[tuple[
 
 
 def _worse(goal: str, value: int, other_value: int) -> bool:
+    """Return whether `other_value` is worse than `value` in this goal."""
     return other_value < value if criterion(goal).more_is_better else other_value > value

@@ -14,12 +14,14 @@ from solver.instance import Instance
 from solver.problem import Problem
 
 PLACED = "the members that are missing have their nodes elsewhere"
-"""The reason of a domain that takes no more members because none is left to be placed."""
+"""The reason for every node of a domain if no member is left to be placed: the members have nodes elsewhere."""
 
 
 def excluded_nodes(instance: Instance, level: int, domains: list[int]) -> Iterator[dict[str, int]]:
-    """Yield, by domain, the reasons why nodes can hold no member, each node counted once, the most frequent reason
-    first.
+    """Yield, for each of `domains`, how many nodes can hold no member, by reason. Each node counts once; the most
+    frequent reason comes first.
+
+    Capacity counts as if all victims were gone that may be evicted.
     """
     problem = instance.problem
     shapes = list(dict.fromkeys(member.shape for member in pending(problem)))
@@ -39,13 +41,15 @@ def excluded_nodes(instance: Instance, level: int, domains: list[int]) -> Iterat
 
 
 def _evictable(instance: Instance) -> list[int]:
-    """Return the useful victims, without those under an exhausted budget."""
+    """Return the useful victims, without those under a disruption budget that allows no eviction."""
     kept = frozenset[int]().union(*(budget.victims for budget in instance.problem.budgets if budget.allowed <= 0))
     return [victim for victim in instance.useful if victim not in kept]
 
 
 def _blocked(problem: Problem, evictable: list[int]) -> dict[int, dict[int, str]]:
-    """Return, by shape, the nodes where a victim that cannot go conflicts with it, with the reason."""
+    """Return, by shape and node, the reason of a conflict with a victim that cannot be evicted. Other nodes have no
+    entry.
+    """
     may_go, found = set(evictable), dict[int, dict[int, str]]()
     for rule in problem.conflicts:
         if not rule.victims <= may_go:
@@ -57,10 +61,11 @@ def _blocked(problem: Problem, evictable: list[int]) -> dict[int, dict[int, str]
 def _reason(
     instance: Instance, blocked: dict[int, dict[int, str]], amounts: Counts, node: int, shapes: list[int]
 ) -> str:
-    """Return why a node can hold no member.
+    """Return why a node can hold no member: the conflict or missing resource of the first shape for which the node is
+    eligible.
 
-    The reason is the conflict or the missing resource of the first shape that may run there. The gang's scarcest
-    resource comes first.
+    The gang's scarcest resource is checked first. If the node is eligible for no shape, the reason is that of the first
+    shape.
     """
     problem = instance.problem
     for position in shapes:

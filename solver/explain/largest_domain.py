@@ -1,4 +1,4 @@
-"""Whether a gang can never fit, whatever else runs: by counting, which is quick and a proof."""
+"""Whether a gang can never fit, whatever other pods run: by counting, which is quick and a proof."""
 
 from dataclasses import replace
 
@@ -15,10 +15,11 @@ from solver.tree_dp.single_class_counts import has_room, members_by_domain
 
 
 def too_small_for(problem: Problem) -> NearDomain | None:
-    """Return the domain that holds the most members, if no domain of the deciding level holds the minimum.
+    """Return the domain of the required level (or the cluster) that holds the most members, if counting proves that
+    none holds the minimum. Else None.
 
-    None if a domain may hold it, or counting does not prove that none does. `fits` is an upper bound unless the members
-    are alike. It reaches `needed` if the members fit by number and not by the rules of the gang's sets.
+    `fits` is an upper bound unless the members are alike. It reaches `needed` if the members fit by number and not by
+    the constraints of the gang's sets.
 
     :param problem: without victims and without members that have a node.
     """

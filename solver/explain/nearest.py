@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from solver.bounds.domain_cover import most_members
-from solver.bounds.eviction_closure import all_that_go, cleared
+from solver.bounds.eviction_closure import cleared, closure_of_nodes
 from solver.capacity import deciding_level, needed_members, pending
 from solver.cp_sat.lexicographic import TimeBudget
 from solver.cp_sat.solve import Solved, seat_count, solve_within
@@ -23,9 +23,9 @@ from solver.tree_dp.single_class_counts import members_by_domain
 from solver.tree_dp.single_class_tables import countable
 
 _SHOWN = 5
-"""The most near domains that are reported."""
+"""The most domains that a rejection reports as nearest."""
 MANY_SEATS = 8_000
-"""The most variables of a model for an explanation."""
+"""The most variables of a CP-SAT model for an explanation."""
 _EXACT = 8
 """The most domains that CP-SAT fills, if counting alone does not find how many members they hold."""
 _PORTION = 1 / 2
@@ -34,7 +34,7 @@ _PORTION = 1 / 2
 
 @dataclass(frozen=True, slots=True)
 class HeldMembers:
-    """How many members each domain of the deciding level holds, regardless of minimums.
+    """How many members each domain of the required level (or ROOT) holds, if minimums do not matter (`counts`).
 
     `plans`: the placement of these members, for domains that were filled one by one. The plans have no goals.
     """
@@ -45,16 +45,17 @@ class HeldMembers:
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """The domains that miss the fewest members, and the placement in the first of them; None if it is not known."""
+    """The domains that miss the fewest members. `plan`: the placement in the first of them; None if it is not known."""
 
     domains: tuple[NearDomain, ...]
     plan: Plan | None
 
 
 def held_by_domains(problem: Problem, budget: TimeBudget) -> HeldMembers:
-    """Return how many members each domain of the deciding level can hold without evictions.
+    """Return how many members each domain of the required level (or ROOT) can hold without evictions, if minimums do
+    not matter.
 
-    Pinned members there count; minimums do not.
+    Pinned members in the domain count.
     """
     instance = instance_of(_without_minimums(problem), evicting=False, deadline=budget.wall.deadline)
     level = deciding_level(problem)
@@ -67,7 +68,7 @@ def held_by_domains(problem: Problem, budget: TimeBudget) -> HeldMembers:
 def near_domains(
     problem: Problem, budget: TimeBudget, held: HeldMembers | None = None, *, refused: bool = True
 ) -> Nearest:
-    """Return the domains that miss the fewest members, with every victim evicted that may be.
+    """Return the domains that miss the fewest members, as if every victim were gone that may be evicted.
 
     `held`: how many members each domain holds; None: it is computed. `refused`: it is proven that no plan exists. Then
     no domain is reported to hold all needed members, even if as many fit that are not the right ones of each set.
@@ -97,9 +98,10 @@ def near_domains(
 
 
 def counted_plan(instance: Instance, level: int, domain: int, count: int) -> Plan | None:
-    """Return a plan of `count` members on the first nodes of a domain that hold them.
+    """Return a plan of `count` members on the first nodes of a domain that hold them, with all victims on these nodes
+    evicted.
 
-    None if counting does not describe the members exactly, or if the victims on these nodes may not all go.
+    None if the gang has several member classes or constraints on counts, or if the victims may not all be evicted.
     """
     found = countable(cleared(instance))
     if found is None or found[1].numbers:
@@ -107,7 +109,7 @@ def counted_plan(instance: Instance, level: int, domain: int, count: int) -> Pla
     kind, _ = found
     inside = np.array(instance.tree.nodes(level, domain), dtype=np.int64)
     row = np.repeat(inside, instance.capacity[kind.shape][inside])[:count].tolist()
-    victims = all_that_go(instance.problem, row) if instance.evicting else ()
+    victims = closure_of_nodes(instance.problem, row) if instance.evicting else ()
     if victims is None:
         return None
     nodes: list[tuple[int | None, ...]] = [(None,) * len(pod_set.members) for pod_set in instance.problem.sets]
@@ -116,6 +118,7 @@ def counted_plan(instance: Instance, level: int, domain: int, count: int) -> Pla
 
 
 def _without_minimums(problem: Problem) -> Problem:
+    """Return the problem without minimums and without the gang's required level."""
     sets = tuple(replace(pod_set, minimum=0) for pod_set in problem.sets)
     return replace(problem, sets=sets, minimum=0, required=None)
 
@@ -134,14 +137,15 @@ def _held_when_cleared(instance: Instance, level: int, budget: TimeBudget) -> He
 def _filled(
     instance: Instance, level: int, most: dict[int, int], budget: TimeBudget, *, enough: int, counted: bool = False
 ) -> HeldMembers:
-    """Return how many members the domains hold. `most`: an upper bound for each domain.
+    """Return how many members the domains hold. `most`: an upper bound for each domain, which stays if the domain is
+    not filled.
 
     The most promising domains are filled, until `enough` of them are known to hold more than any other. `counted`:
-    `most` is exact for domains where all victims may go.
+    `most` is exact for domains where all victims may be evicted.
     """
     held, plans = dict(most), dict[int, Plan]()
     known: list[int] = []
-    for domain in instance.deadline.through(sorted(most, key=lambda each: (-most[each], each))[:_EXACT], often=1):
+    for domain in instance.deadline.iterate(sorted(most, key=lambda each: (-most[each], each))[:_EXACT], every=1):
         if len(known) >= enough and sorted(known)[-enough] > most[domain]:
             break
         if not (counted and _may_be_cleared(instance, level, domain)):
@@ -155,9 +159,9 @@ def _filled(
 
 
 def _may_be_cleared(instance: Instance, level: int, domain: int) -> bool:
-    """Return whether all victims may go from the nodes of a domain that can hold a member."""
+    """Return whether all victims may be evicted from those nodes of a domain that can hold a member."""
     usable = set(np.flatnonzero(instance.usable).tolist())
-    return all_that_go(instance.problem, usable.intersection(instance.tree.nodes(level, domain))) is not None
+    return closure_of_nodes(instance.problem, usable.intersection(instance.tree.nodes(level, domain))) is not None
 
 
 def _filled_one(instance: Instance, level: int, domain: int, budget: TimeBudget) -> Plan | None:
@@ -183,23 +187,23 @@ def _at_most(instance: Instance, level: int) -> dict[int, int]:
 
 
 def placed_by_domains(instance: Instance, level: int) -> Counter[int]:
-    """Return, by domain, the number of pinned members."""
+    """Return, by domain of `level`, the number of pinned members."""
     return Counter(instance.tree.domain(level, instance.pinned_node(seat)) for seat in instance.pinned)
 
 
 def _open_domains(instance: Instance, level: int) -> Sequence[int]:
-    """Return the domains that may hold the gang. If members are pinned, these are only the domains of
-    pinned members.
+    """Return the domains of `level` that may hold the gang: those with pinned members, or all if no member is
+    pinned.
     """
     return sorted(placed_by_domains(instance, level)) or range(instance.tree.count(level))
 
 
 def inside(instance: Instance, level: int, domain: int) -> Instance:
-    """The instance in which pending members may only run in one domain. Raises `OutOfTimeError`."""
+    """Return the instance in which pending members may only use the nodes of one domain. Raises `OutOfTimeError`."""
     if level == ROOT:
         return instance
     nodes, deadline = frozenset(instance.tree.nodes(level, domain)), instance.deadline
     shapes = tuple(
-        replace(shape, nodes=shape.nodes & nodes) for shape in deadline.through(instance.problem.shapes, often=8)
+        replace(shape, nodes=shape.nodes & nodes) for shape in deadline.iterate(instance.problem.shapes, every=8)
     )
     return instance_of(replace(instance.problem, shapes=shapes), evicting=instance.evicting, deadline=deadline)

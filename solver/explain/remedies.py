@@ -1,6 +1,6 @@
-"""A rejection with its reasons: the nearest domains, and the smallest changes that make the gang fit.
+"""A rejection with its reasons: the nearest domains, and the smallest changes after which the gang would fit.
 
-Every change is verified: by a plan for the changed problem that breaks no rule, by counting, or by a solve.
+Every change is verified: by a plan for the changed problem that breaks no constraint, by counting, or by a solve.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -10,7 +10,7 @@ from itertools import takewhile
 import numpy as np
 
 from solver.bounds.domain_cover import most_members, too_few
-from solver.bounds.eviction_closure import all_that_go, cleared
+from solver.bounds.eviction_closure import cleared, closure_of_nodes
 from solver.capacity import deciding_level, needed_members, pending
 from solver.cp_sat.lexicographic import TimeBudget, time_budget_of
 from solver.cp_sat.solve import Solved, seat_count, solve_within
@@ -38,18 +38,20 @@ from solver.verify.rules import broken_rules
 _SHARE = 1 / 8
 """The share of a solve's time that verifying one change may take."""
 _REASONS = 3
-"""The most changes that open excluded nodes to be tried."""
+"""The most changes to be tried that make excluded nodes eligible."""
 _FEWER = 3
 """The most members by which a minimum is lowered below what fits."""
 _LARGE = 1000
-"""From this number of nodes on, a change is tried in single domains only."""
+"""From this number of nodes on, CP-SAT searches only the domains with the most capacity for a plan after a change."""
 _TRIES = 3
-"""The most domains in which a change is tried."""
+"""The most domains in which a plan after a change is sought."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change in words that end a sentence, and the changed problem. `plan`: a candidate plan for it."""
+    """A change of the request or the cluster, as words that end a sentence, and the changed problem. `plan`: a
+    candidate plan for it.
+    """
 
     words: str
     problem: Problem
@@ -58,9 +60,9 @@ class Change:
 
 def explained(problem: Problem, answer: NoPlan, limits: Limits, deadline: Deadline = NO_DEADLINE) -> NoPlan:
     """Return the rejection with the nearest domains, the capacity of each domain without evictions, and changes that
-    help.
+    make the gang fit.
 
-    The fields hold what is known by the deadline.
+    If the deadline passes first, the fields hold what is known by then.
     """
     share = time_budget_of(limits, deadline).portion(_SHARE)
     level = deciding_level(problem)
@@ -87,7 +89,7 @@ def explained(problem: Problem, answer: NoPlan, limits: Limits, deadline: Deadli
 
 
 def fits(change: Change, budget: TimeBudget) -> bool:
-    """Return whether a plan is found after a change. Raises `OutOfTimeError`."""
+    """Return whether the changed problem has a plan. False: no plan was found. Raises `OutOfTimeError`."""
     problem, deadline = change.problem, budget.wall.deadline
     deadline.check()
     if change.plan is not None and not broken_rules(problem, change.plan):
@@ -119,9 +121,10 @@ def _fits_somewhere(instance: Instance, budget: TimeBudget) -> bool:
 
 
 def _counted(instance: Instance) -> bool | None:
-    """Return whether a plan exists that evicts every victim on the nodes that it uses.
+    """Return whether a plan exists, by counting members as if every victim on the nodes that it uses were evicted.
 
-    None if such a plan breaks a rule about evictions, or if counting does not describe the gang.
+    None if that is not known: such plans exceed limits on evictions, or counting does not express all constraints of
+    the gang.
     """
     cleared_room = has_room(cleared(instance))
     if not cleared_room:
@@ -134,13 +137,13 @@ def _counted(instance: Instance) -> bool | None:
 def _cleared_plans(instance: Instance) -> Iterator[Plan]:
     """Yield plans in the domains with the most capacity, with every victim on their nodes evicted.
 
-    They may break rules about evictions. If rules bind the number of members in a domain, only the best plan is tried.
+    They may exceed limits on evictions. If the gang has constraints on counts in a domain, only the best plan is tried.
     """
     problem, found = instance.problem, countable(cleared(instance))
     if found is not None and found[1].numbers:
         solved = solve_tree_dp(cleared(instance))
         if isinstance(solved, Solved):
-            going = all_that_go(problem, {node for row in solved.nodes for node in row if node is not None})
+            going = closure_of_nodes(problem, {node for row in solved.nodes for node in row if node is not None})
             yield from () if going is None else [Plan(solved.nodes, going, (), Proof.FEASIBLE)]
         return
     level = deciding_level(problem)
@@ -152,7 +155,7 @@ def _cleared_plans(instance: Instance) -> Iterator[Plan]:
 
 
 def remedies(problem: Problem, nearest: Nearest, budget: TimeBudget) -> Iterator[Change]:
-    """Yield changes that work, one of each sort: the smallest."""
+    """Yield changes that work: of each sort of change, the smallest."""
     for sort in (
         _more_slots(problem, nearest),
         _fewer_members(problem, nearest),
@@ -166,7 +169,8 @@ def remedies(problem: Problem, nearest: Nearest, budget: TimeBudget) -> Iterator
 
 
 def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
-    """Yield capacity for the missing members in the nearest domain: on an existing node, then on new nodes.
+    """Yield changes that add capacity for the missing members to the nearest domain: on an existing node, then on new
+    nodes.
 
     Only members that may use some node there count, because a new node may be closed to the other members, too.
     """
@@ -202,15 +206,17 @@ def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
 
 
 def _inside(path: tuple[str, ...]) -> str:
+    """Return the words for a domain, such as `in zone-1/rack-2`. An empty path is the cluster."""
     return f"in {'/'.join(path)}" if path else "in the cluster"
 
 
 def _nodes_to_enlarge(
     problem: Problem, shapes: Collection[int], path: tuple[str, ...], plan: Plan | None
 ) -> Iterator[int]:
-    """Yield nodes of a domain to enlarge: one without members of the plan, and one with a member.
+    """Yield at most two nodes of a domain that could get more capacity: one without members of the plan, and one with a
+    member.
 
-    Rules between members decide which of the two helps: exclusions need the first, affinity needs the second.
+    Constraints between members decide which of the two helps: exclusions need the first, affinity needs the second.
     """
     used = {node for row in plan.nodes for node in row if node is not None} if plan is not None else set[int]()
     layout, open_nodes = problem.nodes.layout, frozenset.intersection(*(problem.shapes[each].nodes for each in shapes))
@@ -220,7 +226,7 @@ def _nodes_to_enlarge(
 
 
 def _with_room(problem: Problem, node: int, amounts: tuple[int, ...]) -> Problem:
-    """Return the problem with these amounts added to a node. An overcommitted node counts as having nothing free."""
+    """Return the problem with these amounts added to a node's free amounts. Negative free amounts count as 0 before."""
     free = problem.nodes.free.copy()
     free[node] = np.maximum(free[node], 0) + np.array(amounts, dtype=np.int64)
     return replace(problem, nodes=problem.nodes.with_free(free))
@@ -249,7 +255,9 @@ def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _with_members(problem: Problem, plan: Plan | None, places: list[int]) -> Plan | None:
-    """Return the plan with more members on these nodes. Sets below their minimum come first."""
+    """Return the plan with more members on these nodes, as many as there are `places`. Sets below their minimum come
+    first. None without a plan.
+    """
     if plan is None:
         return None
     rows = [list(row) for row in plan.nodes]
@@ -268,7 +276,9 @@ def _with_members(problem: Problem, plan: Plan | None, places: list[int]) -> Pla
 def _with_nodes(
     problem: Problem, shapes: Collection[int], path: tuple[str, ...], rooms: list[tuple[int, ...]]
 ) -> Problem:
-    """Return the problem with more nodes in one domain, on which members of these shapes may run."""
+    """Return the problem with more nodes in the domain `path`, on which members of these shapes may run. `rooms`: the
+    free amounts of each new node.
+    """
     new = tuple(Node(f" {number}", path, free, (0,) * len(free)) for number, free in enumerate(rooms))
     places = frozenset(range(len(problem.nodes), len(problem.nodes) + len(new)))
     return replace(
@@ -289,13 +299,13 @@ def _with_nodes(
 
 
 def _spread_with(rule: Spread, groups: tuple[str | None, ...]) -> Spread:
-    """Return the rule with the groups of new nodes. A new group has no pods."""
+    """Return the topology spread constraint with `groups` for old and new nodes. A new group has no pods."""
     opened = {group: 0 for group in groups if group is not None}
     return replace(rule, group=groups, counts={**opened, **rule.counts})
 
 
 def _with_groups(problem: Problem, groups: tuple[str | None, ...], new: tuple[Node, ...]) -> tuple[str | None, ...]:
-    """Return the groups, followed by those of new nodes.
+    """Return the groups, followed by those of the new nodes.
 
     If every node has its own group, so has a new node. Otherwise it has the group of another node in its domain.
     """
@@ -308,7 +318,7 @@ def _with_groups(problem: Problem, groups: tuple[str | None, ...], new: tuple[No
 
 
 def _fewer_members(problem: Problem, nearest: Nearest) -> Iterator[Change]:
-    """Yield lower minimums, the largest first. With several sets, one of the sets gives up members."""
+    """Yield lower minimums, the largest first. If several sets have members, one of the sets gives up members."""
     filled = [position for position, pod_set in enumerate(problem.sets) if pod_set.members]
     if not nearest.domains:
         return
@@ -325,7 +335,7 @@ def _fewer_members(problem: Problem, nearest: Nearest) -> Iterator[Change]:
 
 
 def _fewer_of_one(problem: Problem, filled: list[int], missing: int, plan: Plan | None) -> Iterator[Change]:
-    """Yield changes in which one set gives up at least the missing members."""
+    """Yield changes in which the minimum of one set drops by at least the number of missing members."""
     needed = needed_members(problem)
     for fewer in range(missing, missing + _FEWER):
         for position in filled:
@@ -338,7 +348,9 @@ def _fewer_of_one(problem: Problem, filled: list[int], missing: int, plan: Plan 
 
 
 def _wider_level(problem: Problem) -> Iterator[Change]:
-    """Yield wider required levels, from the nearest on, then none at all; first of the gang, then of its sets."""
+    """Yield wider required levels, from the nearest on, then none at all. The gang's level comes first, then those of
+    its sets.
+    """
     if problem.required is not None:
         name = problem.levels[problem.required]
         for level in range(problem.required - 1, -1, -1):
@@ -355,7 +367,8 @@ def _wider_level(problem: Problem) -> Iterator[Change]:
 
 
 def _lifted_exclusions(problem: Problem) -> Iterator[Change]:
-    """Yield changes that lift one reason for excluded nodes, such as a toleration for a taint or the end of a cordon.
+    """Yield changes that make excluded nodes eligible by removing one reason, such as a toleration for a taint or the
+    end of a cordon.
 
     Changes that open the most nodes come first.
     """
@@ -381,7 +394,7 @@ def _without(rule: Conflict) -> str:
 
 
 def _dropped_rules(problem: Problem) -> Iterator[Change]:
-    """Yield changes that drop one sort of rules."""
+    """Yield changes that drop all constraints of one sort, such as all disruption budgets or all slices."""
     if problem.budgets:
         names = ", ".join(budget.name for budget in problem.budgets)
         yield Change(f"more evictions allowed by {names}", replace(problem, budgets=()))

@@ -1,4 +1,4 @@
-"""Place the blocks of a gang one after the other, each where it costs the least, without backtracking.
+"""Place the blocks of a gang one after the other, each where its evictions cost the least, without backtracking.
 
 A block is tried in the domains that may be the cheapest. Its cost there is compared with the lower bounds of the other
 domains to decide whether to try another one. Nodes are taken in the order in which a compact plan fills them.
@@ -21,25 +21,27 @@ from solver.instance import Instance, Seat
 from solver.tree import ROOT
 
 _Heap = list[tuple[float, int, int]]
-"""Domains by the estimated cost of a block there, and by their place in the filling order."""
+"""Domains for a block, as a heap: the estimated cost of the block there, the domain's place in the filling order, the
+domain.
+"""
 _Heaps = dict[object, _Heap]
-"""The heaps by the key of equal blocks."""
+"""Heaps of domains, by the key (`sign`) of interchangeable blocks that share a heap."""
 _Candidate = tuple[int, float, int, int]
-"""A node for one more member: the pods in its spread groups, a lower bound of the cost, its place in the filling order,
-the node.
+"""A node for one more member: the pods in its topology spread groups, a lower bound of the cost, its place in the
+filling order, the node.
 """
 
 _TRIES, _AGAIN = 24, 3
-"""How many domains are tried for a block. `_AGAIN` holds for a block inside another block, and for one equal to a block
-that was tried.
+"""How many domains are tried for a block. `_AGAIN` holds for a block inside another block, and if an interchangeable
+block was tried before.
 """
 _EFFORT = 240
-"""How many tries all blocks that are not inside others get together."""
+"""How many tries all outermost blocks share."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockPlace:
-    """A domain of a level (or ROOT)."""
+    """A domain, given by its level (or ROOT) and its number. A block is placed inside it."""
 
     level: int
     domain: int
@@ -47,20 +49,24 @@ class BlockPlace:
 
 @dataclass(frozen=True, slots=True)
 class Seated:
-    """The placement of a part of a gang: the nodes of a run's members, or the placed parts of a block."""
+    """A placed part of a gang. For a run, `nodes` has the node of each member; for a block, `parts` has its placed
+    parts.
+    """
 
     part: Block | Run
     nodes: tuple[int, ...] = ()
     parts: tuple["Seated", ...] = ()
 
     def all_nodes(self) -> Iterator[int]:
-        """The nodes of all members."""
+        """Yield the nodes of all members of the part."""
         yield from self.nodes
         for part in self.parts:
             yield from part.all_nodes()
 
     def seats(self, order: Sequence[int]) -> Iterator[tuple[Seat, int]]:
-        """Return members with their nodes. Members of equal parts follow the order of the tree."""
+        """Yield all members with their nodes. Interchangeable parts are exchanged so that ranks follow `order`, the
+        nodes' places in the tree.
+        """
         if isinstance(self.part, Run):
             yield from zip(self.part.seats, sorted(self.nodes, key=order.__getitem__), strict=True)
             return
@@ -69,18 +75,23 @@ class Seated:
             parts = [each.part for each in alike]
             alike.sort(key=lambda each: min(map(order.__getitem__, each.all_nodes()), default=0))
             for part, each in zip(parts, alike, strict=True):
-                yield from Seated(part, each.nodes, _renamed(part, each.parts)).seats(order)
+                yield from Seated(part, each.nodes, _transferred(part, each.parts)).seats(order)
 
 
-def _renamed(part: Block | Run, parts: Sequence[Seated]) -> tuple[Seated, ...]:
-    """Return the placement of a block for the parts of another block that is equal."""
+def _transferred(part: Block | Run, parts: Sequence[Seated]) -> tuple[Seated, ...]:
+    """Return the placed parts of one block as those of an interchangeable block, `part`."""
     if isinstance(part, Run):
         return ()
-    return tuple(Seated(own, its.nodes, _renamed(own, its.parts)) for own, its in zip(part.parts, parts, strict=True))
+    return tuple(
+        Seated(own, its.nodes, _transferred(own, its.parts)) for own, its in zip(part.parts, parts, strict=True)
+    )
 
 
 class Seating:
-    """The members placed so far. `over`: once it returns true, the first place that is found is taken."""
+    """Places members on the nodes of an instance and keeps the state: evicted pods, free capacity, members by group.
+
+    `over`: once it returns True, the first domain or node that is found is taken.
+    """
 
     def __init__(self, instance: Instance, pods: RunningPods, over: DeadlineCheck) -> None:
         self.instance, self.tree, self.over = instance, instance.tree, over
@@ -90,7 +101,7 @@ class Seating:
         self._depth, self._effort = 0, _EFFORT
 
     def seat(self, part: Block | Run, place: BlockPlace) -> Seated | None:
-        """Place a part inside a domain. None if that fails; then the state is as before."""
+        """Place a part inside a domain. None if it does not fit; then the state is as before."""
         mark = self._mark()
         found = self._run(part, self._nodes(place)) if isinstance(part, Run) else self._alike([part], place, {})
         if found is None:
@@ -99,7 +110,9 @@ class Seating:
         return found if isinstance(found, Seated) else found[0]
 
     def as_many(self, part: Block | Run, place: BlockPlace) -> dict[Seat, int]:
-        """Place as many members of a run as fit inside a domain, or a whole block. Empty if nothing fits."""
+        """Place as many members of a run as fit inside a domain, or a whole block, and return their nodes. Empty if
+        nothing fits.
+        """
         if isinstance(part, Block):
             seated = self.seat(part, place)
             return {} if seated is None else dict(seated.seats(self.tree.order))
@@ -108,7 +121,9 @@ class Seating:
         return dict(zip(part.seats, sorted(found, key=self.tree.order.__getitem__), strict=False))
 
     def _parts(self, block: Block, place: BlockPlace) -> Seated | None:
-        """Place all parts of a block inside one domain; None if one of them does not fit."""
+        """Place all parts of a block inside one domain. None if one of them does not fit; the caller then undoes the
+        rest.
+        """
         found: list[Seated] = []
         heaps: _Heaps = {}
         for _, group in groupby(block.parts, key=lambda part: part.sign):
@@ -122,6 +137,7 @@ class Seating:
         return Seated(block, parts=tuple(found))
 
     def _runs(self, runs: Sequence[Run], place: BlockPlace) -> list[Seated] | None:
+        """Place these runs inside one domain, one after the other; None if one of them does not fit."""
         found = []
         for run in runs:
             seated = self._run(run, self._nodes(place))
@@ -131,8 +147,10 @@ class Seating:
         return found
 
     def _alike(self, blocks: Sequence[Block], place: BlockPlace, heaps: _Heaps) -> list[Seated] | None:
-        """Place equal blocks, each where it costs the least. `heaps`: the domains for blocks that were placed before,
-        by key.
+        """Place interchangeable blocks inside a domain, each where it costs the least; None if one of them does not
+        fit.
+
+        `heaps`: by key, the domains for interchangeable blocks that were placed before.
         """
         first = blocks[0]
         if first.level <= place.level:
@@ -160,9 +178,10 @@ class Seating:
         return found
 
     def _cheapest(self, block: Block, heap: _Heap, tries: int) -> Seated | None:
-        """Place a block in the first domain that no other one seems to undercut, or in the cheapest of `tries` domains.
+        """Place a block in the first domain whose cost no other domain seems to undercut, or in the cheapest of `tries`
+        domains. None if none fits.
 
-        `heap`: domains by the estimated cost of the block there, and by their place in the filling order.
+        `heap`: the domains by the estimated cost of the block there.
         """
         best: tuple[float, int, int] | None = None
         while heap:
@@ -187,7 +206,7 @@ class Seating:
         return None
 
     def _domains(self, block: Block, place: BlockPlace) -> _Heap:
-        """Return the domains that may hold a block, as a heap."""
+        """Return the domains inside `place` that may hold a block, as a heap by a lower bound of the cost."""
         # The nodes, sorted by their domain, so that reduceat sums or compares each domain's own: domain k has the nodes
         # from starts[k] up to starts[k + 1]. bounds, places, numbers: one entry per domain.
         nodes = self._nodes(place)
@@ -207,17 +226,19 @@ class Seating:
         return heap
 
     def _bound(self, block: Block, nodes: Counts) -> float:
+        """Return a lower bound on the cost of a block on these nodes of one domain; infinite if it does not fit."""
         return float(self._bounds(block, nodes, np.zeros(1, dtype=np.int64))[0])
 
     def _bounds(self, block: Block, nodes: Counts, starts: Counts) -> Weights:
-        """Return, by domain, a lower bound on the cost of a block. The nodes of each domain are consecutive, from
-        `starts` on.
+        """Return, by domain, a lower bound on the cost of a block; infinite if it does not fit.
+
+        `nodes`: those of all domains, domain by domain. `starts`: the place in `nodes` where each domain begins.
         """
         # The bound is the largest over the shapes, each by itself, because a block places them all. least, room, most:
         # nodes (cost of one more member, members that fit without evictions, members at all). missing, cheapest, cost:
         # domains. Each member that does not fit without evictions costs as much as the cheapest member of its domain.
         found: Weights = np.zeros(len(starts))
-        for shape, count in self.instance.deadline.through(block.counts.items()):
+        for shape, count in self.instance.deadline.iterate(block.counts.items()):
             least = self.standing.at_least(shape, nodes)
             room = np.where(least == 0, self.standing.room(shape, nodes), 0)
             most = np.where(least < np.inf, self.instance.capacity[shape][nodes], 0)
@@ -229,7 +250,7 @@ class Seating:
         return found
 
     def _run(self, run: Run, nodes: Counts) -> Seated | None:
-        """Place the members of a run, each where it costs the least; None if not all of them fit."""
+        """Place the members of a run on these nodes, each where it costs the least; None if not all of them fit."""
         binding = self.allowances.binding(run)
         found: list[int] = []
         if not binding:
@@ -241,7 +262,7 @@ class Seating:
         return Seated(run, tuple(found)) if len(found) == len(run.seats) else None
 
     def _without_cost(self, run: Run, nodes: Counts) -> list[int]:
-        """Place as many members as fit without evictions, in the filling order."""
+        """Place as many members of a run as fit without evictions, in the filling order. Return their nodes."""
         # First fit along the filling order. np.cumsum(room) - room is the free capacity before each node. So taken[k]
         # is how many members are unplaced once the nodes before k are full, cut to 0 .. room[k].
         room = self.standing.room(run.shape, nodes)
@@ -254,7 +275,10 @@ class Seating:
         return np.repeat(nodes, taken).tolist()
 
     def _one_by_one(self, run: Run, nodes: Counts, binding: list[int], wanted: int) -> list[int]:
-        """Place as many members as find a node, node by node, the cheapest first."""
+        """Place up to `wanted` members of a run, node by node, the cheapest first. Return their nodes.
+
+        `binding`: the constraints that limit or count the run's members.
+        """
         bounds = self.standing.at_least(run.shape, nodes)
         spreading = self.allowances.spreading(binding)
         heap = [
@@ -264,11 +288,11 @@ class Seating:
         ]
         heapify(heap)
         found: list[int] = []
-        looked_at, hurrying = set[int](), False
+        costed, hurrying = set[int](), False
         while heap and len(found) < wanted:
             self.instance.deadline.check()
-            if looked_at and not hurrying and self.over():
-                heap, hurrying = _those_first(heap, looked_at), True
+            if costed and not hurrying and self.over():
+                heap, hurrying = _known_costs_first(heap, costed), True
             crowd, bound, place, node = heappop(heap)
             left = self.allowances.left(run, binding, node, wanted - len(found))
             toll = self.standing.toll(node, run.shape, left) if left > 0 else None
@@ -276,7 +300,7 @@ class Seating:
                 continue
             now = (self.allowances.crowd(binding, node) if spreading else 0, toll.each, place, node)
             if now > (crowd, bound, place, node) and heap and now > heap[0]:
-                looked_at.add(node)
+                costed.add(node)
                 heappush(heap, now)
                 continue
             self.standing.evict(toll)
@@ -301,20 +325,24 @@ class Seating:
 
 
 def _better(heap: _Heap, cost: float) -> bool:
-    """Return whether a domain other than the first may be cheaper than this cost."""
+    """Return whether a domain other than the first of the heap may be cheaper than this cost."""
     return any(heap[child][0] < cost for child in (1, 2) if child < len(heap))
 
 
-def _those_first(heap: list[_Candidate], nodes: Container[int]) -> list[_Candidate]:
-    """Return a heap in which candidates with these nodes, whose cost is known, come before all others."""
+def _known_costs_first(heap: list[_Candidate], nodes: Container[int]) -> list[_Candidate]:
+    """Return a heap in which the candidates with these nodes come first. Their cost is known; the cost of all others
+    counts as infinite.
+    """
     found = [each if each[-1] in nodes else (each[0], np.inf, *each[2:]) for each in heap]
     heapify(found)
     return found
 
 
 def filling_order(instance: Instance) -> Counts:
-    """Return, by node, its place in an order that fills few domains: on every level, those with the most capacity
-    first.
+    """Return, by node, its place in an order that fills few domains: on every level, the domains with the most capacity
+    come first.
+
+    Capacity is counted for the shape with the largest request of the scarcest resource.
     """
     shapes = {instance.member(seat).shape for seat in instance.pending}
     largest = max(

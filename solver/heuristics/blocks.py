@@ -1,7 +1,8 @@
-"""A gang as nested blocks: members that must lie in one domain of a level, and within it others in one of a narrower.
+"""A gang as nested blocks: the members of a block lie in one domain of its level. A block inside another one has a
+narrower level.
 
-Slices, required levels, multiples and sets that belong together are all expressed as blocks. Blocks with an equal
-`sign` are interchangeable.
+Slices, required levels, multiples and `Together` constraints are all expressed as blocks. Blocks with equal `sign` are
+interchangeable.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,7 @@ from solver.tree import ROOT
 
 @dataclass(frozen=True)
 class Run:
-    """Members of one set and shape that may lie anywhere, in order of rank. `pinned`: nodes of those that have one."""
+    """Pending members of one set and shape, in order of rank, that may lie on any nodes of the block around them."""
 
     pod_set: int
     shape: int
@@ -24,13 +25,15 @@ class Run:
 
     @property
     def sign(self) -> object:
-        """A key that is equal for interchangeable runs."""
+        """A key that is equal for interchangeable runs: set, shape and number of members."""
         return self.pod_set, self.shape, len(self.seats)
 
 
 @dataclass(frozen=True)
 class Block:
-    """Parts that lie in one domain of `level` (ROOT: anywhere). `pinned`: nodes on which members of it are already."""
+    """Parts that must lie in one domain of `level` (ROOT: anywhere). `pinned`: nodes of pinned members that belong to
+    it.
+    """
 
     level: int
     parts: tuple["Block | Run", ...]
@@ -43,7 +46,7 @@ class Block:
 
     @cached_property
     def counts(self) -> dict[int, int]:
-        """By shape, how many members of the block are to be placed."""
+        """By shape, how many pending members of the block are to be placed."""
         found: dict[int, int] = {}
         for part in self.parts:
             counts = {part.shape: len(part.seats)} if isinstance(part, Run) else part.counts
@@ -53,7 +56,9 @@ class Block:
 
 
 def blocks_of(instance: Instance, seats: Sequence[Seat]) -> Block:
-    """Return these members of a gang as one block, the hardest parts first. It must contain the pinned members."""
+    """Return a gang as one block. `seats`: the members to place, and all pinned members. Parts that are hard to place
+    come first.
+    """
     problem = instance.problem
     sets = {pod_set: list(group) for pod_set, group in groupby(sorted(seats), key=lambda seat: seat.pod_set)}
     level = ROOT if problem.required is None else problem.required
@@ -61,7 +66,10 @@ def blocks_of(instance: Instance, seats: Sequence[Seat]) -> Block:
 
 
 def beyond(instance: Instance, seats: Sequence[Seat], placed: frozenset[Seat]) -> list["Block | Run"]:
-    """Return more members of one set, part by part. If the set has slices, only slices without a member in `placed`."""
+    """Return further members of one set as parts, to be placed one after the other. Without slices the parts are runs.
+
+    `seats`: the members. If the set has slices, only slices without a member in `placed` are returned.
+    """
     position = seats[0].pod_set
     rules = [(rule.level, rule.size) for rule in instance.problem.sets[position].slices]
     if rules:
@@ -73,7 +81,9 @@ def beyond(instance: Instance, seats: Sequence[Seat], placed: frozenset[Seat]) -
 def _bound_together(
     instance: Instance, pod_sets: tuple[int, ...], rules: Sequence[Together], seats: dict[int, list[Seat]]
 ) -> list[Block]:
-    """Return sets that share a domain as one block, and each other set as a block."""
+    """Return the sets as blocks: sets that `Together` constraints bind to each other share one block. The hardest come
+    first.
+    """
     parts: list[Block] = []
     left = list(pod_sets)
     while left:
@@ -91,7 +101,9 @@ def _bound_together(
 
 
 def _chain(first: int, rules: Sequence[Together]) -> tuple[set[int], list[Together]]:
-    """Return the sets that rules bind to `first`, directly or through other sets, and these rules."""
+    """Return the sets that `Together` constraints bind to `first`, directly or through other sets, and these
+    constraints.
+    """
     chain, inside = {first}, list[Together]()
     while more := [rule for rule in rules if rule not in inside and chain.intersection(rule.pod_sets)]:
         inside += more
@@ -100,6 +112,7 @@ def _chain(first: int, rules: Sequence[Together]) -> tuple[set[int], list[Togeth
 
 
 def _of_set(instance: Instance, position: int, seats: Sequence[Seat]) -> Block:
+    """Return a set as a block of its required level. Its slices and multiples are blocks inside."""
     pod_set, problem = instance.problem.sets[position], instance.problem
     rules = [(rule.level, rule.size) for rule in pod_set.slices]
     rules += [(rule.level, rule.of) for rule in (*pod_set.multiples, *_alone(problem, position))]
@@ -110,14 +123,16 @@ def _of_set(instance: Instance, position: int, seats: Sequence[Seat]) -> Block:
 
 
 def _alone(problem: Problem, position: int) -> Iterable[Multiple]:
-    """The multiples of the whole gang, where this is its only set."""
+    """Return the multiples of the whole gang if this set is its only one; else none."""
     filled = [place for place, pod_set in enumerate(problem.sets) if pod_set.members]
     return problem.multiples if filled == [position] else ()
 
 
 def _in_slices(instance: Instance, seats: Sequence[Seat], rules: Sequence[tuple[int, int]]) -> list["Block | Run"]:
-    """Return the members in blocks of each rule's size, the widest rule first. Innermost are runs, the largest requests
+    """Return the members in nested blocks. `rules`: pairs of a level and the number of members in a block, the widest
     first.
+
+    Innermost are runs, the shapes with the largest requests first.
     """
     if not rules:
         by_shape: dict[int, list[Seat]] = {}
@@ -135,6 +150,7 @@ def _in_slices(instance: Instance, seats: Sequence[Seat], rules: Sequence[tuple[
 
 
 def _block(instance: Instance, level: int, parts: Iterable["Block | Run"], seats: Iterable[Sequence[Seat]]) -> Block:
+    """Return the parts as a block of `level`, with the nodes of the pinned members among `seats`."""
     pinned = frozenset[int]()
     if instance.pinned:
         members = (instance.member(seat).node for each in seats for seat in each)
@@ -143,9 +159,10 @@ def _block(instance: Instance, level: int, parts: Iterable["Block | Run"], seats
 
 
 def _size(instance: Instance, shape: int) -> int:
+    """Return a shape's request of the scarcest resource."""
     return instance.problem.shapes[shape].requests[instance.scarce]
 
 
 def _weight(block: Block) -> tuple[int, int]:
-    """Return the level of a block, then its number of members: larger values are harder and come first."""
+    """Return how hard a block is to place, as its level and its number of members. Larger is harder."""
     return block.level, sum(block.counts.values())

@@ -1,8 +1,8 @@
-"""Quick plans without proof, with and without evictions: early results, and a fallback if the solver fails.
+"""Greedy plans without proof, with and without evictions: early results, and a fallback if the solver fails.
 
-The verifier decides whether they are valid. Members are placed block by block where that costs the least
-(`solver.heuristics.block_by_block`), without backtracking. Plans may break rules that are hard to satisfy together
-(several multiples, spread with evictions).
+Blocks of members are placed one after the other where they cost the least (`solver.heuristics.block_by_block`), without
+backtracking. The caller verifies the plans. They may break constraints that are hard to satisfy together: affinity,
+multiples of several sets, or topology spread with evictions.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -29,7 +29,7 @@ _TRIES = 3
 def greedy_plans(
     problem: Problem, over: DeadlineCheck = no_deadline_check, deadline: Deadline = NO_DEADLINE
 ) -> Iterator[Plan]:
-    """Yield plans that place every member or the minimum, as long as the time is not `over`.
+    """Yield plans that place every member, or at least the minimum, as long as `over` returns False.
 
     Plans have no evictions; if none is found, plans with evictions follow. Raises `OutOfTimeError` if the deadline
     passes before a plan is found.
@@ -44,13 +44,15 @@ def greedy_plans(
 
 
 def plans_of(instance: Instance, over: DeadlineCheck = no_deadline_check) -> Iterator[Plan]:
-    """Yield plans of an instance, one domain of the deciding level after the other, the most promising first."""
+    """Yield plans of an instance: one for each domain that may hold the gang, the most promising domain first. `over`:
+    as in `greedy_plans`.
+    """
     pods = RunningPods(instance)
-    for seats in instance.deadline.through(_asked_for(instance), often=1):
+    for seats in instance.deadline.iterate(_asked_for(instance), every=1):
         block = blocks_of(instance, (*instance.pinned, *seats))
         none = True
-        for place in instance.deadline.through(
-            _places(instance, block, everybody=len(seats) == len(instance.pending)), often=1
+        for place in instance.deadline.iterate(
+            _places(instance, block, everybody=len(seats) == len(instance.pending)), every=1
         ):
             plan = _plan(instance, pods, block, place, over)
             if plan is not None:
@@ -63,9 +65,10 @@ def plans_of(instance: Instance, over: DeadlineCheck = no_deadline_check) -> Ite
 
 
 def _asked_for(instance: Instance) -> Iterator[tuple[Seat, ...]]:
-    """Yield the members to place: without evictions all of them, then the minimum. With evictions, only the minimum.
+    """Yield the members to place at first: without evictions all of them, then only the minimum. With evictions, only
+    the minimum.
 
-    No victim is evicted for more than the minimum.
+    No pod is evicted for more than the minimum.
     """
     least = _minimum(instance)
     if not instance.evicting or len(least) == len(instance.pending):
@@ -75,7 +78,9 @@ def _asked_for(instance: Instance) -> Iterator[tuple[Seat, ...]]:
 
 
 def _minimum(instance: Instance) -> tuple[Seat, ...]:
-    """Return the lowest ranks that every set needs, then those that the gang needs beyond them."""
+    """Return the pending members that fulfil the minimums: in each set those of the lowest ranks, then as many as the
+    gang needs beyond.
+    """
     problem, chosen = instance.problem, list[Seat]()
     others: list[Seat] = []
     for position, pod_set in enumerate(problem.sets):
@@ -88,7 +93,7 @@ def _minimum(instance: Instance) -> tuple[Seat, ...]:
 
 
 def _places(instance: Instance, block: Block, *, everybody: bool) -> Iterator[BlockPlace]:
-    """Yield domains that may hold a block, the most promising domains first.
+    """Yield domains that may hold a block, the most promising domains first. `everybody`: the block has all members.
 
     Without evictions, the levels from the narrowest one up to the gang's required level are tried in this order. With
     evictions, only the required level is tried. If the gang has no required level, the whole cluster takes its place.
@@ -110,14 +115,16 @@ def _places(instance: Instance, block: Block, *, everybody: bool) -> Iterator[Bl
 
 
 def _costs(instance: Instance, level: int) -> Callable[[int], int]:
-    """Return a function from a domain of a level to the least cost of evictions there; 0 if that is not known."""
+    """Return a function from a domain of a level to a lower bound on the price of victims there; 0 if no prices are
+    known.
+    """
     prices = prices_of(instance, level) if instance.evicting else None
     return (lambda _: 0) if prices is None else prices.least
 
 
 def _plan(instance: Instance, pods: RunningPods, block: Block, place: BlockPlace, over: DeadlineCheck) -> Plan | None:
-    """Return a plan with the block inside a domain, and as many other members as then fit; None if the block does not
-    fit.
+    """Return a plan with the block inside a domain, and with as many other members as then fit. None if the block does
+    not fit.
     """
     seating = Seating(instance, pods, over)
     seated = seating.seat(block, place)
@@ -137,7 +144,11 @@ def _plan(instance: Instance, pods: RunningPods, block: Block, place: BlockPlace
 
 
 def _extras(instance: Instance, seating: Seating, at: dict[Seat, int], place: BlockPlace) -> None:
-    """Add members beyond the minimum that fit without further evictions. A set with slices adds whole slices only."""
+    """Add members beyond the minimum to `at` if they fit without further evictions. A set with slices adds whole slices
+    only.
+
+    `at`: the node of each placed member. Sets and gangs with multiples get no further members.
+    """
     problem = instance.problem
     seating.standing.evicting = False
     for position, pod_set in enumerate(problem.sets):
@@ -152,7 +163,9 @@ def _extras(instance: Instance, seating: Seating, at: dict[Seat, int], place: Bl
 
 
 def _home(instance: Instance, position: int, at: Mapping[Seat, int], place: BlockPlace) -> BlockPlace:
-    """Return the narrowest domain that must contain the members of a set."""
+    """Return the narrowest domain that must contain further members of a set, given the nodes of the placed ones in
+    `at`.
+    """
     pod_set, found = instance.problem.sets[position], place
     rules = [] if pod_set.required is None else [(pod_set.required, frozenset((position,)))]
     rules += [(rule.level, frozenset(rule.pod_sets)) for rule in instance.problem.together if position in rule.pod_sets]
@@ -165,5 +178,5 @@ def _home(instance: Instance, position: int, at: Mapping[Seat, int], place: Bloc
 
 
 def unproven(problem: Problem, goals: tuple[Goal, ...]) -> tuple[Goal, ...]:
-    """Return the goals with bounds that hold for any plan."""
+    """Return the goals with bounds that hold for any plan, so that none of them counts as proven."""
     return tuple(replace(goal, bound=criterion(goal.name).any_bound(problem)) for goal in goals)

@@ -1,4 +1,4 @@
-"""The best plan so far, while a better one is sought. It is found quickly, verified, and reported at once."""
+"""The incumbent: the best verified plan so far. It is reported to the caller at once, while the search goes on."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,33 +13,35 @@ from solver.problem import Problem
 from solver.verify.rules import verify
 
 PlanCallback = Callable[[Plan], None]
-"""Takes plans, each better than the one before."""
+"""Takes the plans that are found, each better than the one before."""
 
 LARGE, LARGE_EVICTING = 1_000_000, 100_000
-"""Members times nodes from which on a quick plan is sought before CP-SAT runs. The first value holds without evictions,
-the second with them.
+"""The size of a problem (members times nodes) from which on a greedy plan is sought before CP-SAT runs: `LARGE` without
+evictions, `LARGE_EVICTING` with them.
 """
 STARTING = 10_000
-"""Members times nodes from which on CP-SAT starts from a quick plan, if one is found at once. Below, CP-SAT seeks its
-first plan by itself.
+"""The size of a problem (members times nodes) from which on CP-SAT starts from a greedy plan, if one is found at once.
+In smaller problems, CP-SAT finds its first plan quickly by itself.
 """
 _AT_LENGTH = 0.3
-"""The share of the remaining time for a thorough search of quick plans. After it, the first plan that is found is
+"""The share of the remaining time for a thorough greedy search. After it, the first place that is found for a block is
 taken.
 """
 _PLANS = 3
-"""How many valid quick plans are offered before the search for a better one starts."""
+"""How many valid greedy plans are sought before the search for the best plan starts."""
 
 
 def ignore_plan(_plan: Plan) -> None:
-    """Ignore the plan: for callers that need the final result only."""
+    """Ignore the plan: the callback of callers that need the final result only."""
 
 
 class Incumbent:
-    """The best plan so far. `tell` is called with every better one."""
+    """The best plan so far (`plan`; None: none is known). `on_plan` is called with each plan that is better than the
+    one before.
+    """
 
-    def __init__(self, problem: Problem, tell: PlanCallback = ignore_plan) -> None:
-        self.problem, self._tell = problem, tell
+    def __init__(self, problem: Problem, on_plan: PlanCallback = ignore_plan) -> None:
+        self.problem, self._on_plan = problem, on_plan
         self.plan: Plan | None = None
         self._key: ComparisonKey = ()
         self._end = self._soon = NO_DEADLINE
@@ -54,13 +56,14 @@ class Incumbent:
         key = key_of(self.problem, plan)
         if self.plan is None or key < self._key:
             self.plan, self._key = plan, key
-            self._tell(plan)
+            self._on_plan(plan)
         return True
 
     def seek(self, instance: Instance, deadline: Deadline, most: int = _PLANS) -> None:
-        """Seek quick plans of an instance, until `most` valid ones are found or the deadline comes.
+        """Seek greedy plans of an instance, until `most` valid ones are found or the deadline comes.
 
-        The instance says whether evictions are allowed.
+        The instance determines whether evictions are allowed. A further call with the same setting continues where the
+        last one stopped.
         """
         if deadline.over:
             return
@@ -75,7 +78,9 @@ class Incumbent:
             return
 
     def or_better(self, answer: Plan | SolveStatus) -> Plan | SolveStatus:
-        """Return the better of the answer and the best plan known."""
+        """Return the better one of a search's result and the best plan known. A result without a plan is returned only
+        if no plan is known.
+        """
         if self.plan is None:
             return answer
         if isinstance(answer, SolveStatus):
@@ -91,6 +96,9 @@ class Incumbent:
 
 
 def key_of(problem: Problem, plan: Plan) -> ComparisonKey:
-    """Return the goals of a plan in their order, each with its parts. Smaller is better."""
+    """Return a plan's comparison key: the goal values in their order, each with its parts. Smaller is better.
+
+    The value of goal `victims` is the list of the victims' priorities, the highest first.
+    """
     gone = sorted((int(problem.victims.priority[victim]) for victim in plan.victims), reverse=True)
     return tuple(tuple(gone) if goal.name == "victims" else comparison_key(goal) for goal in plan.goals)

@@ -1,4 +1,6 @@
-"""Pack as many members as possible into a domain, for explanations. It is faster than trying all placements."""
+"""Put as many members as possible into a domain, for explanations. It is faster than CP-SAT, and finds no plan in some
+cases.
+"""
 
 from dataclasses import replace
 
@@ -13,24 +15,24 @@ from solver.tree import ROOT
 
 
 def thinned(instance: Instance) -> Instance:
-    """Return the instance without nodes that only one kind of members can use and that this kind does not need.
+    """Return the instance without nodes that only one member class can use, and that this class does not need.
 
-    Each set has capacity for as many members as before, though not in places as good. Within a domain of the narrowest
-    level that a rule about the kind names, members of the kind could move between such nodes. For all other kinds these
-    nodes are the same: they cannot use them. Raises `OutOfTimeError`.
+    Each set keeps capacity for as many members as before, though maybe not on the best nodes. Within a domain of the
+    narrowest level that a constraint of the class names, its members could move between such nodes. No other class can
+    use the nodes. Raises `OutOfTimeError`.
     """
     problem = instance.problem
-    if instance.evicting or _minding_each_other(problem):
+    if instance.evicting or _has_neighbour_rules(problem):
         return instance
     kinds = sorted_kinds(instance)
-    # capacity: kinds x nodes; alone: nodes, whether only one kind can run there. The own nodes of each kind are sorted
-    # by domain, then by capacity. before: the capacity of larger nodes in the same domain. A node is left out if that
-    # is enough for the kind.
+    # capacity: member classes x nodes; alone: nodes, whether only one class can use a node. Such nodes of each class
+    # are sorted by domain, then by capacity. before: the capacity of larger nodes in the same domain. A node is left
+    # out if that is enough for the class.
     capacity = instance.capacity[[kind.shape for kind in kinds]]
     alone = (capacity > 0).sum(axis=0) == 1
     left = instance.capacity.copy()
-    for kind, room in instance.deadline.through(zip(kinds, capacity, strict=True), often=8):
-        if _bound_by_numbers(problem.sets[kind.pod_set]):
+    for kind, room in instance.deadline.iterate(zip(kinds, capacity, strict=True), every=8):
+        if _has_count_rules(problem.sets[kind.pod_set]):
             continue
         nodes = np.flatnonzero(alone & (room > 0))
         domains = instance.tree.domains(_narrowest_rule(instance, kind))[nodes]
@@ -43,18 +45,19 @@ def thinned(instance: Instance) -> Instance:
 
 
 def filled(instance: Instance, level: int, domain: int) -> Nodes | None:
-    """Return as many members inside a domain as its resources allow, counted all together. No plan has more there.
+    """Return as many members inside a domain as an upper bound by counting allows, so no plan has more there.
 
-    None if the first try does not reach that number, or if rules restrict where members are. Raises `OutOfTimeError`.
+    None if the first attempt does not reach the bound, or if constraints limit where members may be. Raises
+    `OutOfTimeError`.
     """
     problem, kinds = instance.problem, sorted_kinds(instance)
-    free_to_go = not (_minding_each_other(problem) or instance.evicting or instance.pinned)
+    free_to_go = not (_has_neighbour_rules(problem) or instance.evicting or instance.pinned)
     if not free_to_go or any(
-        _bound_by_numbers(problem.sets[kind.pod_set]) or _narrowest_rule(instance, kind) > level for kind in kinds
+        _has_count_rules(problem.sets[kind.pod_set]) or _narrowest_rule(instance, kind) > level for kind in kinds
     ):
         return None
-    # room: kinds x nodes; free: nodes x resources; requests: kinds x resources; most: kinds. scarce: by resource,
-    # whether a node runs short of it if it takes the most of every kind at once. counts: kinds, the bound to reach.
+    # room: classes x nodes; free: nodes x resources; requests: classes x resources; most: classes. scarce: by resource,
+    # whether a node runs short of it if it takes the most of every class at once. counts: classes, the bound to reach.
     nodes = np.array(instance.tree.nodes(level, domain), dtype=np.int64)
     room = instance.capacity[[kind.shape for kind in kinds]][:, nodes]
     free = np.maximum(instance.amounts[nodes], 0)
@@ -63,9 +66,9 @@ def filled(instance: Instance, level: int, domain: int) -> Nodes | None:
     scarce = (free < room.T @ requests).any(axis=0)
     counts = _at_most(requests[:, scarce], free[room.max(axis=0) > 0][:, scarce], most.tolist())
     rows: list[list[int | None]] = [[None] * len(pod_set.members) for pod_set in problem.sets]
-    # Best fit, the largest kind first: the fullest nodes come before the others. As in the first fit of block_by_block,
-    # `taken` is the number of members beyond the capacity before each node, cut to what fits there.
-    for place in instance.deadline.through(np.argsort(-requests[:, instance.scarce], kind="stable").tolist(), often=8):
+    # Best fit, the class with the largest members first: the fullest nodes come before the others. As in the first fit
+    # of block_by_block, `taken` is the number of members beyond the capacity before each node, cut to what fits there.
+    for place in instance.deadline.iterate(np.argsort(-requests[:, instance.scarce], kind="stable").tolist(), every=8):
         order = np.argsort(free[:, instance.scarce], kind="stable")
         fits = np.minimum(room[place][order], fitting(free[order], requests[place]))
         taken = np.clip(counts[place] - (np.cumsum(fits) - fits), 0, fits)
@@ -77,18 +80,23 @@ def filled(instance: Instance, level: int, domain: int) -> Nodes | None:
     return tuple(map(tuple, rows))
 
 
-def _minding_each_other(problem: Problem) -> bool:
-    """Return whether rules relate members to pods of other sets or shapes."""
+def _has_neighbour_rules(problem: Problem) -> bool:
+    """Return whether constraints relate members to pods of other sets or shapes, or the gang has multiples over all
+    sets.
+    """
     apart = problem.exclusions or problem.separations
     return bool(apart or problem.affinities or problem.spreads or problem.multiples)
 
 
-def _bound_by_numbers(pod_set: PodSet) -> bool:
+def _has_count_rules(pod_set: PodSet) -> bool:
+    """Return whether the set has constraints on counts of members in a domain: slices, multiples or caps."""
     return bool(pod_set.slices or pod_set.multiples or pod_set.caps)
 
 
 def _narrowest_rule(instance: Instance, kind: MemberClass) -> int:
-    """Return the narrowest level of which one domain must hold the kind's set."""
+    """Return the narrowest level of which one domain must hold all members of the class's set; ROOT if there is
+    none.
+    """
     problem = instance.problem
     levels = [problem.required, problem.sets[kind.pod_set].required]
     levels += [rule.level for rule in problem.together if kind.pod_set in rule.pod_sets]
@@ -96,11 +104,12 @@ def _narrowest_rule(instance: Instance, kind: MemberClass) -> int:
 
 
 def _at_most(requests: Counts, free: Counts, most: list[int]) -> list[int]:
-    """Return, by kind, how many members make up the tightest upper bound on their total. Smaller kinds count first.
+    """Return, by member class, how many members make up the tightest upper bound on their total. Smaller members count
+    first.
 
-    `requests`: kinds x resources that can run short on a node. `free`: nodes x resources. `most`: by kind, the most
-    members if it is alone. The measures of capacity are the resources and, for each kind, how many of its members fit.
-    In the latter, a member of a larger kind counts as several.
+    `requests`: classes x resources that can run short on a node. `free`: nodes x resources. `most`: by class, the most
+    members if it is alone. Capacity is measured in each resource, and in members of each class; in the latter, a member
+    of a larger class counts as several.
     """
     measures = [([0] * len(most), 0)]
     measures += [(requests[:, each].tolist(), int(free[:, each].sum())) for each in range(requests.shape[1])]
@@ -112,7 +121,9 @@ def _at_most(requests: Counts, free: Counts, most: list[int]) -> list[int]:
 
 
 def _smallest_first(sizes: list[int], room: int, most: list[int]) -> list[int]:
-    """Return the most members of each kind if members of these sizes share `room`, the smallest sizes first."""
+    """Return the most members of each class if members of these sizes share the amount `room`, the smallest sizes
+    first.
+    """
     counts = list(most)
     for place in sorted(range(len(sizes)), key=sizes.__getitem__):
         if sizes[place] > 0:

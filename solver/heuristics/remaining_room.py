@@ -1,6 +1,6 @@
-"""Free capacity and running pods while members are placed one after the other, with undo.
+"""The state of the nodes while the greedy method places members: free capacity and evicted pods, with undo.
 
-Victims are chosen node by node: those that free the most for their cost (`solver.heuristics.running_pods`).
+Victims are chosen node by node: those that free the most for their weight (`solver.heuristics.running_pods`).
 """
 
 from collections import Counter
@@ -14,11 +14,13 @@ from solver.heuristics.running_pods import RunningPods, Weights
 from solver.instance import Instance
 
 _TRIES = 3
-"""How often victims of one node are chosen again if a budget or a gang forbids the evictions."""
+"""How often victims of one node are chosen again if a disruption budget or a gang forbids the evictions."""
 
 
 class Toll(NamedTuple):
-    """The cost of more members on a node: the weight of the victims, the victims, and how many members then fit."""
+    """The cost of more members on a node: the summed weight of the victims, the victims, and how many members
+    then fit.
+    """
 
     weight: float
     victims: tuple[int, ...] = ()
@@ -26,16 +28,18 @@ class Toll(NamedTuple):
 
     @property
     def each(self) -> float:
-        """The cost of one of these members."""
+        """The weight of the victims divided by the number of members that then fit."""
         return self.weight / self.members
 
 
 FREE = Toll(0.0)
+"""The toll of a member that needs no eviction."""
 
 
 class RemainingRoom:
-    """The nodes of an instance in their present state. `evicting` False: no more victims go. `weight`: of all evicted
-    victims.
+    """The nodes of an instance while members are placed: `free` amounts, and the victims evicted so far (`gone`).
+
+    `evicting` False: no further pods are evicted. `weight`: the summed weight of all evicted victims.
     """
 
     def __init__(self, instance: Instance, pods: RunningPods, *, evicting: bool) -> None:
@@ -54,11 +58,11 @@ class RemainingRoom:
         self._left_in_budget = {place: budget.allowed for place, budget in enumerate(problem.budgets)}
 
     def mark(self) -> int:
-        """Return a point for `back_to`."""
+        """Return the present state as a number, to which `back_to` returns."""
         return len(self._log)
 
     def back_to(self, mark: int) -> None:
-        """Undo all changes since the mark."""
+        """Undo all changes since this `mark`."""
         while len(self._log) > mark:
             node, _, taken, toll = self._log.pop()
             if taken is not None:
@@ -73,7 +77,7 @@ class RemainingRoom:
         self._log.append((node, shape, taken, FREE))
 
     def evict(self, toll: Toll) -> None:
-        """Evict the victims of a toll."""
+        """Evict the victims of a toll: their requests become free, and the toll's weight is added."""
         self._moved(toll.victims, 1)
         self.weight += toll.weight
         self._log.append((-1, -1, None, toll))
@@ -84,14 +88,15 @@ class RemainingRoom:
         return min((max(0, free[each]) // need for each, need in self._asked[shape]), default=PLENTY)
 
     def at_least(self, shape: int, nodes: Counts) -> Weights:
-        """Return, by node, an estimate of the least cost of one member.
+        """Return, for each of `nodes`, an estimate of the least weight of victims for one more member; infinite if it
+        cannot run there.
 
-        The cost of a victim is shared if its eviction makes room for several members.
+        The weight of a victim is shared if its eviction frees enough for several members.
         """
         # request: resources; free, missing, most, freeable: nodes x resources; all others: nodes. This estimates the
         # cost of one member. The number of victims is as if each were the largest, and each weighs as the lightest. If
         # the member needs all that can be freed, all victims count. The cost is shared by as many members as the
-        # largest victim makes room for.
+        # largest victim frees capacity for.
         request, free = self._requests[shape], self.free[nodes]
         missing = np.where(request > 0, np.maximum(request - free, 0), 0)
         fine = ~missing.any(axis=1)
@@ -107,31 +112,31 @@ class RemainingRoom:
             members = np.clip(freed, 1, self.instance.capacity[shape][nodes] + 1)
             found = np.where(fine, 0.0, np.where(enough, least / members, np.inf))
         bounds: Weights = np.where(self.instance.capacity[shape][nodes] > 0, found, np.inf)
-        if shape not in self._pods.in_the_way:
+        if shape not in self._pods.conflicting:
             return bounds
-        for place in np.flatnonzero(np.isin(nodes, list(self._pods.in_the_way.get(shape, ())))).tolist():
+        for place in np.flatnonzero(np.isin(nodes, list(self._pods.conflicting.get(shape, ())))).tolist():
             bounds[place] = max(bounds[place], self._least_toll(int(nodes[place]), shape))
         return bounds
 
     def room(self, shape: int, nodes: Counts) -> Counts:
-        """Return, by node, how many members fit without further evictions."""
+        """Return, for each of `nodes`, how many more members of a shape fit without further evictions."""
         found: Counts = np.minimum(
             fitting(self.free[nodes], self._requests[shape]), self.instance.capacity[shape][nodes]
         )
-        if shape not in self._pods.in_the_way:
+        if shape not in self._pods.conflicting:
             return found
-        for place in np.flatnonzero(np.isin(nodes, list(self._pods.in_the_way.get(shape, ())))).tolist():
-            if self._to_go(int(nodes[place]), shape):
+        for place in np.flatnonzero(np.isin(nodes, list(self._pods.conflicting.get(shape, ())))).tolist():
+            if self._must_go(int(nodes[place]), shape):
                 found[place] = 0
         return found
 
     def toll(self, node: int, shape: int, wanted: int) -> Toll | None:
         """Return the cost of one more member on a node; None if it cannot run there.
 
-        `wanted`: the number of members that need a place. The cost of a gang that goes whole is shared by no more
-        members.
+        `wanted`: how many members still need a node. If a whole gang must be evicted, its weight is divided by no more
+        members than these.
         """
-        free, forced = self.free[node].tolist(), self._to_go(node, shape)
+        free, forced = self.free[node].tolist(), self._must_go(node, shape)
         for victim in forced:
             if self._pods.node[victim] == node:
                 free = [amount + held for amount, held in zip(free, self._pods.holds[victim], strict=True)]
@@ -162,13 +167,13 @@ class RemainingRoom:
         return None
 
     def spare(self) -> None:
-        """Keep victims whose eviction is not needed, the most expensive first. All members must be placed. There is no
-        undo.
+        """Take back evictions that turned out to be unnecessary, the most expensive first. Called once all members are
+        placed; there is no undo.
         """
         gone_gangs: dict[int, list[int]] = {}
         lone: list[int] = []
-        in_the_way = {
-            victim for node, shape, _, _ in self._log for victim in self._pods.in_the_way.get(shape, {}).get(node, ())
+        conflicting = {
+            victim for node, shape, _, _ in self._log for victim in self._pods.conflicting.get(shape, {}).get(node, ())
         }
         for victim in self.gone:
             gang = self._pods.gang[victim]
@@ -178,19 +183,24 @@ class RemainingRoom:
                 lone.append(victim)
         parts = [*([victim] for victim in lone), *gone_gangs.values()]
         for part in sorted(parts, key=lambda each: (-sum(map(self._pods.own.__getitem__, each)), each)):
-            if in_the_way.isdisjoint(part) and self._all_fit(part):
+            if conflicting.isdisjoint(part) and self._all_fit(part):
                 self._moved(part, -1)
 
-    def _to_go(self, node: int, shape: int) -> list[int]:
-        """Return the pods, on any node, that must be evicted before a member may come to this node."""
-        blocking = self._pods.in_the_way.get(shape, {}).get(node)
+    def _must_go(self, node: int, shape: int) -> list[int]:
+        """Return the pods, on any node, that must still be evicted before a member of the shape may run on this
+        node.
+        """
+        blocking = self._pods.conflicting.get(shape, {}).get(node)
         return sorted(blocking - self.gone) if blocking else []
 
     def _least_toll(self, node: int, shape: int) -> float:
-        return min((self._price(victim, 1) for victim in self._to_go(node, shape)), default=0.0)
+        """Return the smallest weight of a pod that must be evicted before a member may run on the node; 0 if there is
+        none.
+        """
+        return min((self._price(victim, 1) for victim in self._must_go(node, shape)), default=0.0)
 
     def _all_fit(self, victims: Sequence[int]) -> bool:
-        """Return whether all these victims fit on their own nodes again."""
+        """Return whether all these evicted victims would fit on their own nodes again."""
         held: dict[int, Counts] = {}
         for victim in victims:
             node = self._pods.node[victim]
@@ -200,10 +210,11 @@ class RemainingRoom:
     def _chosen(
         self, node: int, missing: Mapping[int, int], asked: Mapping[int, int], kept: set[int], wanted: int
     ) -> list[int] | None:
-        """Return victims of a node that free the missing amounts, in order of cost per gain; None if they cannot.
+        """Return victims of a node that free the missing amounts, the best ratio of weight to gain first; None if they
+        hold too little.
 
-        `asked`: the request of one member. `kept`: victims that must stay. `wanted`: the gain is limited to so many
-        members.
+        `asked`: the request of one member. `kept`: victims that must stay. `wanted`: the number of members that need a
+        node; freeing more is no gain.
         """
         # Greedy covering by price per gain. The gain is the capacity in members (Chvatal, A greedy heuristic for the
         # set-covering problem, 1979). Then victims that are not needed are removed again, the most expensive first.
@@ -231,8 +242,9 @@ class RemainingRoom:
         return [victim for _, victim in chosen]
 
     def _forbidden(self, chosen: Sequence[int]) -> set[int]:
-        """Return victims that cannot be evicted with the others: because of a budget, or because part of their gang may
-        not go.
+        """Return some of the chosen victims that cannot be evicted together with the others; empty if all can.
+
+        A disruption budget forbids it, or a gang would be broken of which some pods may not be evicted.
         """
         going = self._with_gangs(chosen)
         if going is None:
@@ -245,11 +257,13 @@ class RemainingRoom:
         return {under[-1]} if under else {chosen[-1]}
 
     def _budgets_with(self, victim: int) -> set[int]:
-        """Return the budgets of a victim and of the victims that go with it."""
+        """Return the disruption budgets of a victim and of all victims that must be evicted with it."""
         return {budget for each in self._with_gangs([victim]) or () for budget in self._pods.budgets_of.get(each, ())}
 
     def _with_gangs(self, chosen: Iterable[int]) -> set[int] | None:
-        """Return these victims and all that go with them: a broken gang goes whole. None if it cannot."""
+        """Return these victims and all that must be evicted with them, because a broken gang is evicted whole. None if
+        that is impossible.
+        """
         going = set(chosen)
         cut: dict[int, set[int]] = {}
         for victim in going:
@@ -264,7 +278,7 @@ class RemainingRoom:
         return going
 
     def _falls_short(self, gang: int, more: set[int]) -> bool:
-        """Return whether a gang is broken if `more` of its members go."""
+        """Return whether a running gang is broken if these further members are evicted, too."""
         running = self.problem.victim_gangs[gang]
         count = running.running - self._left_of_gang[gang] + len(more)
         if not running.sets:
@@ -272,8 +286,11 @@ class RemainingRoom:
         return running.falls_short(more.union(each for each in self._pods.members[gang] if each in self.gone), count)
 
     def _price(self, victim: int, wanted: int) -> float:
-        """Return the cost of a victim; infinite if it certainly cannot go, or if a member may have affinity to it."""
-        if victim in self._pods.relied_on or any(
+        """Return the weight of a victim, or its share of the weight of a gang that its eviction breaks.
+
+        Infinite if it cannot be evicted, or if a member may have affinity to it. `wanted`: as in `toll`.
+        """
+        if victim in self._pods.affinity_targets or any(
             self._left_in_budget[budget] <= 0 for budget in self._pods.budgets_of.get(victim, ())
         ):
             return np.inf
@@ -286,7 +303,7 @@ class RemainingRoom:
         return weight / max(1, min(rest, wanted, self._pods.near[gang]))
 
     def _moved(self, victims: Iterable[int], sign: int) -> None:
-        """Evict the victims (`sign` 1) or bring them back (-1)."""
+        """Evict the victims (`sign` 1), or put them back (`sign` -1)."""
         for victim in victims:
             self.free[self._pods.node[victim]] += sign * self._pods.held[victim]
             if (gang := self._pods.gang[victim]) >= 0:

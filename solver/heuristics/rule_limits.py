@@ -1,4 +1,4 @@
-"""How many more members a group of nodes takes under rules that limit it: caps, exclusions, separations, spread."""
+"""How many more members a group of nodes may get under caps, exclusions, separations and topology spread."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,17 +8,20 @@ from solver.heuristics.blocks import Run
 from solver.instance import Instance
 
 Group = int | str | None
+"""The group of a node in one constraint: a domain, or the value of a topology key. None: the node is in no group."""
 _NONE_OF_THEM = 0
-"""The number of members of the other side that a separation allows in a group."""
+"""How many members of one side a separation allows in a group that gets members of the other side."""
 
 
 @dataclass(frozen=True)
 class _GroupLimit:
-    """A limit on the members of each group of nodes.
+    """One constraint as a limit of groups of nodes: a group gets more `limited` members only while it has fewer than
+    `most` `counted` ones.
 
-    A group takes `limited` members as long as it has fewer than `most` of the `counted` members. `most` None: no limit,
-    but groups with fewer come first. `limited` and `counted` each hold sets and shapes. A member matches if its set or
-    its shape is among them.
+    `most` None: topology spread, which limits nothing here, but groups with fewer pods come first. `limited` and
+    `counted` each hold sets and shapes; a member matches if its set or its shape is among them. If the limited members
+    are not counted, a group gets them only if it has at most `most` counted ones. `before`: by group, the pods counted
+    at the start.
     """
 
     limited: tuple[frozenset[int], frozenset[int]]
@@ -28,16 +31,16 @@ class _GroupLimit:
     before: Counter[Group]
 
     def limits(self, pod_set: int, shape: int) -> bool:
-        """Whether the rule limits such members."""
+        """Whether the constraint limits members of this set and shape."""
         return pod_set in self.limited[0] or shape in self.limited[1]
 
     def counts(self, pod_set: int, shape: int) -> bool:
-        """Whether the rule counts such members."""
+        """Whether the constraint counts members of this set and shape."""
         return pod_set in self.counted[0] or shape in self.counted[1]
 
 
 class Allowances:
-    """The rules of an instance with the members seated so far."""
+    """The constraints of an instance as limits of groups, with the members placed so far counted in their groups."""
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
@@ -48,7 +51,7 @@ class Allowances:
             self._count(seat.pod_set, instance.member(seat).shape, instance.pinned_node(seat), 1)
 
     def binding(self, run: Run) -> list[int]:
-        """Return the positions of the rules that limit or count a run's members."""
+        """Return the positions of the constraints that limit or count the members of a run."""
         return [
             place
             for place, rule in enumerate(self._rules)
@@ -56,7 +59,9 @@ class Allowances:
         ]
 
     def left(self, run: Run, binding: Sequence[int], node: int, most: int) -> int:
-        """Return how many more members of the run may come to a node, up to `most`."""
+        """Return how many more members of a run may be placed on a node, at most `most`. `binding`: the constraints
+        that concern the run.
+        """
         for place in binding:
             rule = self._rules[place]
             group = rule.group[node]
@@ -69,7 +74,9 @@ class Allowances:
         return most
 
     def crowd(self, binding: Sequence[int], node: int) -> int:
-        """Return how many pods are in the node's groups, over the rules that spread members."""
+        """Return how many pods are in the node's groups, summed over the topology spread constraints among
+        `binding`.
+        """
         return sum(
             self._counts[place][self._rules[place].group[node]]
             for place in binding
@@ -77,7 +84,7 @@ class Allowances:
         )
 
     def spreading(self, binding: Sequence[int]) -> bool:
-        """Return whether one of these rules spreads members."""
+        """Return whether one of the constraints `binding` is topology spread."""
         return any(self._rules[place].most is None for place in binding)
 
     def seat(self, run: Run, node: int, count: int) -> None:
@@ -85,11 +92,11 @@ class Allowances:
         self._count(run.pod_set, run.shape, node, count)
 
     def mark(self) -> int:
-        """Return a point for `back_to`."""
+        """Return the present state as a number, to which `back_to` returns."""
         return len(self._log)
 
     def back_to(self, mark: int) -> None:
-        """Undo all changes since the mark."""
+        """Undo all changes since this `mark`."""
         while len(self._log) > mark:
             place, group, count = self._log.pop()
             self._counts[place][group] -= count

@@ -1,7 +1,9 @@
-"""Tables of an instance's running pods: nodes, weights, and conflicts with members.
+"""Tables of an instance's running pods: where they are, what their eviction costs, and which of them conflict with
+members.
 
-One number is the cost of a victim. A pod of a higher priority weighs more than all pods of lower ones. A gang that goes
-whole weighs as much as its members. If several of them are on nodes where members may run, each bears a share.
+The cost of a victim is one number, its weight. A pod of a higher priority weighs more than many pods of lower ones. A
+gang that is evicted whole weighs as much as its members together. If several of them are on nodes where members may
+run, each bears a share.
 """
 
 from collections import Counter
@@ -14,23 +16,25 @@ from solver.capacity import Counts
 from solver.instance import Instance
 
 Weights = NDArray[np.float64]
-"""By node or victim, what it costs."""
+"""Weights by node or by victim: what evictions there cost."""
 
 _LARGEST_WEIGHT = 1e200
 """The largest weight of one pod. Sums over all pods then stay far below the largest float, 1.8e308."""
 _STEP = 1e4
-"""How many times the weight grows from one priority to the next; less if there are too many priorities for that."""
+"""The ratio of weights between one priority and the next lower one. It is smaller if there are too many priorities for
+it.
+"""
 
 
 class RunningPods:
-    """Immutable tables, each computed at its first use."""
+    """Tables of the running pods of an instance. They never change, and each is computed at its first use."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance, self.problem = instance, instance.problem
 
     @cached_property
-    def in_the_way(self) -> dict[int, dict[int, frozenset[int]]]:
-        """By shape and node, the victims that must go before a member may run there."""
+    def conflicting(self) -> dict[int, dict[int, frozenset[int]]]:
+        """By shape and node, the victims that must be evicted before a member of the shape may run there."""
         found: dict[int, dict[int, frozenset[int]]] = {}
         for rule in self.problem.conflicts:
             for shape in rule.shapes:
@@ -40,35 +44,37 @@ class RunningPods:
         return found
 
     @cached_property
-    def relied_on(self) -> frozenset[int]:
-        """The victims that a member may have pod affinity to. No other victims are in it."""
+    def affinity_targets(self) -> frozenset[int]:
+        """The victims that a member may have pod affinity to. They are never evicted by the greedy method."""
         return frozenset[int]().union(*(rule.victims for rule in self.problem.affinities))
 
     @cached_property
     def useful(self) -> Counts:
-        """The victims whose eviction can help."""
+        """The positions of the victims whose eviction can help."""
         return np.array(self.instance.useful, dtype=np.int64)
 
     @cached_property
     def node(self) -> list[int]:
-        """By victim, its node."""
+        """The node of each victim, by position of the victim."""
         nodes: list[int] = self.problem.victims.node.tolist()
         return nodes
 
     @cached_property
     def gang(self) -> list[int]:
-        """By victim, its gang; -1: none."""
+        """The running gang of each victim, by position of the victim; -1: it is in none."""
         gangs: list[int] = self.problem.victims.gang.tolist()
         return gangs
 
     @cached_property
     def held(self) -> Counts:
-        """By victim and resource, its request."""
+        """The requests of the victims: victims x resources."""
         return self.problem.victims.requests
 
     @cached_property
     def holds(self) -> list[list[int]]:
-        """By victim, its requests as a list."""
+        """The requests of the victims as lists: `holds[victim][resource]`. Single reads of lists are faster than those
+        of `held`.
+        """
         held: list[list[int]] = self.held.tolist()
         return held
 
@@ -76,8 +82,8 @@ class RunningPods:
     def own(self) -> list[float]:
         """By victim, its weight alone: mainly its priority, then its share of the scarcest resource."""
         # ranks: by victim, the place of its priority among all priorities, the lowest being 0. The weight is step **
-        # rank, so `step` pods of one priority weigh as much as one of the next. The order is lexicographic as long as
-        # fewer go. The share of the held amount (between 0 and 1) decides among equal priorities.
+        # rank, so `step` pods of one priority weigh as much as one of the next higher one. The order is lexicographic
+        # as long as fewer pods are evicted. The share of the held amount (between 0 and 1) decides at equal priority.
         priorities, ranks = np.unique(self.problem.victims.priority, return_inverse=True)
         step = min(_STEP, _LARGEST_WEIGHT ** (1 / max(1, len(priorities))))
         held = self.held[:, self.instance.scarce].astype(np.float64)
@@ -87,7 +93,7 @@ class RunningPods:
 
     @cached_property
     def on_node(self) -> dict[int, list[int]]:
-        """By node, its useful victims."""
+        """By node, its useful victims. Nodes without one have no entry."""
         found: dict[int, list[int]] = {}
         for victim in self.instance.useful:
             found.setdefault(self.node[victim], []).append(victim)
@@ -95,7 +101,7 @@ class RunningPods:
 
     @cached_property
     def members(self) -> dict[int, list[int]]:
-        """By gang, its victims."""
+        """By running gang, all of its victims."""
         found: dict[int, list[int]] = {}
         for victim, gang in enumerate(self.gang):
             if gang >= 0:
@@ -104,18 +110,18 @@ class RunningPods:
 
     @cached_property
     def rest_of_gang(self) -> dict[int, tuple[float, int]]:
-        """By gang, the summed weight and the number of its victims, none of them evicted yet."""
+        """By running gang, the summed weight and the number of its victims before any eviction."""
         return {gang: (sum(map(self.own.__getitem__, members)), len(members)) for gang, members in self.members.items()}
 
     @cached_property
     def near(self) -> Counter[int]:
-        """By gang, how many of its victims are on nodes where members may run."""
+        """By running gang, how many of its victims are on nodes where members may run."""
         usable = self.instance.usable.tolist()
         return Counter(self.gang[victim] for victim in self.instance.useful if usable[self.node[victim]])
 
     @cached_property
     def budgets_of(self) -> dict[int, list[int]]:
-        """By victim, the disruption budgets that it is under."""
+        """By victim, the positions of the disruption budgets that cover it. Victims without a budget have no entry."""
         found: dict[int, list[int]] = {}
         for place, budget in enumerate(self.problem.budgets):
             for victim in budget.victims:
@@ -124,7 +130,7 @@ class RunningPods:
 
     @cached_property
     def lightest(self) -> Weights:
-        """By node, the smallest weight of a useful victim."""
+        """By node, the smallest weight of a useful victim; infinite without one."""
         found = np.full(len(self.problem.nodes), np.inf)
         np.minimum.at(found, self.problem.victims.node[self.useful], self.shares[self.useful])
         return found
@@ -138,8 +144,10 @@ class RunningPods:
 
     @cached_property
     def shares(self) -> Weights:
-        """By victim, its cost if none has gone yet and the eviction of every member of its gang frees
-        usable capacity.
+        """By victim, its weight before any eviction. If its gang cannot spare a member, it is a share of the gang's
+        weight.
+
+        The gang's weight is divided by the number of its members on nodes where members may run.
         """
         found = np.array(self.own)
         for gang, (weight, count) in self.rest_of_gang.items():
@@ -150,14 +158,16 @@ class RunningPods:
 
     @cached_property
     def largest(self) -> Counts:
-        """By node and resource, the largest request of a useful victim."""
+        """Nodes x resources: the largest request of a useful victim on the node."""
         found = np.zeros_like(self.problem.nodes.free)
         np.maximum.at(found, self.problem.victims.node[self.useful], self.held[self.useful])
         return found
 
     @cached_property
     def freeable(self) -> Counts:
-        """By node and resource, the summed requests of useful victims, without those under an exhausted budget."""
+        """Nodes x resources: the summed requests of useful victims, without those under a disruption budget that allows
+        no eviction.
+        """
         found = np.zeros_like(self.problem.nodes.free)
         forbidden = {v for budget in self.problem.budgets if budget.allowed <= 0 for v in budget.victims}
         may_go = np.array([v for v in self.instance.useful if v not in forbidden], dtype=np.int64)

@@ -1,8 +1,9 @@
-"""Many competing gangs, placed whole without evictions: together as compact as possible, then each at its best place.
+"""Many competing gangs, placed whole and without evictions: as compact as possible together, then each at its best
+place.
 
-Compactness is decided over classes of nodes (`solver.multi_gang.column_generation`). Then each gang in turn is
-replanned on the capacity that the others leave. It takes the best of the places that are equally compact. Only the
-goals up to compactness are optimised over all gangs together.
+Compactness (goal 3) is decided over classes of alike nodes (`solver.multi_gang.column_generation`). Then each gang in
+turn is replanned on the capacity that the others leave. It takes the best of the places that are equally compact. Only
+the goals up to compactness are optimised over all gangs together.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,15 +16,15 @@ from solver.capacity import Counts, fitting
 from solver.cp_sat.lexicographic import TimeBudget
 from solver.deadline import DeadlineCheck, no_deadline_check
 from solver.multi_gang.column_generation.generation import ChosenColumns, ColumnGeneration
-from solver.multi_gang.shared_nodes import SharedNodes, crowded_out_of, set_of, shared_nodes
+from solver.multi_gang.shared_nodes import SharedNodes, displaced_gangs_of, set_of, shared_nodes
 from solver.objective import Nodes
 from solver.plan import Plan
 from solver.problem import Limits, Problem
 from solver.solve import decide
 
 _CHOOSING = 0.5
-"""The share of the deterministic time for the choice among columns. The generation of columns takes about as long, and
-is not part of it.
+"""The share of the deterministic time that CP-SAT gets to choose among columns. Generating the columns takes about as
+long, and is not counted in it.
 """
 _SOME = Limits(deterministic=0.2, seconds=1.0)
 """The limits of a solve that replans one gang."""
@@ -31,7 +32,7 @@ _SOME = Limits(deterministic=0.2, seconds=1.0)
 
 @dataclass(frozen=True, slots=True)
 class AllPlaced:
-    """Nodes by gang, set and rank; None for a gang that others displace.
+    """The node of each member by gang, set and rank. None for a gang that is displaced by others.
 
     `proven`: the number of levels, from the widest on, on which all placed gangs together cannot touch fewer domains.
     """
@@ -46,15 +47,15 @@ def place_all(
     budget: TimeBudget,
     over: DeadlineCheck = no_deadline_check,
 ) -> AllPlaced | None:
-    """Place all members of all gangs except displaced ones, as compactly as is found until the time is `over`.
+    """Place all members of all gangs except displaced ones, as compactly as is found until `over` returns True.
 
-    None if no placement of all of them was found. None also if a gang has unlike members, further rules, or other nodes
-    than the other gangs.
+    None if no placement of all of them was found, or if `shared_nodes` cannot state the gangs. `units`: as in
+    `ManyGangs`.
     """
     cluster = shared_nodes(gangs, units)
     if cluster is None:
         return None
-    out = crowded_out_of(cluster)
+    out = displaced_gangs_of(cluster)
     if not out:
         return _placed(cluster, budget, over)
     stay = [gang for gang in range(len(gangs)) if gang not in out]
@@ -67,9 +68,10 @@ def place_all(
 
 
 def _placed(cluster: SharedNodes, budget: TimeBudget, over: DeadlineCheck) -> AllPlaced | None:
+    """Return the placement of all gangs of the arrays; None if none was found. `over`: as in `place_all`."""
     generation = ColumnGeneration(cluster.pricing, cluster.demands, cluster.displaced)
     chosen = generation.solve(budget.portion(_CHOOSING), over)
-    nodes = None if chosen is None else _anew(cluster, _seated(cluster, chosen), over)
+    nodes = None if chosen is None else _replanned(cluster, _seated(cluster, chosen), over)
     if chosen is None or nodes is None:
         return None
     sums = [sum(level) for level in zip(*(_spread(cluster, row) for row in nodes), strict=True)]
@@ -79,7 +81,7 @@ def _placed(cluster: SharedNodes, budget: TimeBudget, over: DeadlineCheck) -> Al
 
 
 def _seated(cluster: SharedNodes, chosen: ChosenColumns) -> list[list[int]]:
-    """Return nodes by gang for the columns, the largest members first.
+    """Return the nodes of each gang's members for these columns. Gangs with the largest members are placed first.
 
     A gang takes the node of a class that holds most of its remaining members, and the least beyond. A gang that does
     not fit beside those before it gets no nodes. That can happen because columns are counted shape by shape: shapes
@@ -108,10 +110,11 @@ def _seated(cluster: SharedNodes, chosen: ChosenColumns) -> list[list[int]]:
     return [nodes.get(gang, []) for gang in range(len(cluster.gangs))]
 
 
-def _anew(cluster: SharedNodes, placed: list[list[int]], over: DeadlineCheck) -> list[list[int]] | None:
-    """Replan each gang in turn at its best place beside the others, as long as there is time.
+def _replanned(cluster: SharedNodes, placed: list[list[int]], over: DeadlineCheck) -> list[list[int]] | None:
+    """Replan each gang in turn at its best place beside the others, until `over` returns True. Return the nodes by
+    gang.
 
-    Gangs without nodes come first. None if one of these finds no place.
+    `placed`: the nodes so far. Gangs without nodes come first. None if one of these finds no place.
     """
     used = np.zeros_like(cluster.free)
     found = [np.array(nodes, dtype=np.int64) for nodes in placed]
@@ -131,7 +134,7 @@ def _anew(cluster: SharedNodes, placed: list[list[int]], over: DeadlineCheck) ->
 
 
 def _best_beside(cluster: SharedNodes, gang: int, used: Counts) -> Counts | None:
-    """Return the best nodes for all members of a gang beside what others use; None if none are found."""
+    """Return the best nodes for all members of a gang beside the amounts that others use; None if none are found."""
     problem = cluster.gangs[gang]
     answer = decide(_beside(cluster, gang, used), _SOME)
     if not isinstance(answer, Plan):
@@ -141,7 +144,7 @@ def _best_beside(cluster: SharedNodes, gang: int, used: Counts) -> Counts | None
 
 
 def _beside(cluster: SharedNodes, gang: int, used: Counts) -> Problem:
-    """Return the gang's problem, with the amounts that others use subtracted."""
+    """Return the gang's problem without evictions, with the amounts that others use subtracted from the free ones."""
     problem, sizes = cluster.gangs[gang], cluster.units[gang]
     places = [cluster.resources.index(name) for name in problem.resources]
     free = problem.nodes.free + -used[:, places] // np.array(sizes, dtype=np.int64)
@@ -149,11 +152,11 @@ def _beside(cluster: SharedNodes, gang: int, used: Counts) -> Problem:
 
 
 def _spread(cluster: SharedNodes, nodes: Iterable[int]) -> list[int]:
-    """Return the number of domains of these nodes, by level."""
+    """Return, by level, the number of domains that contain these nodes."""
     touched = list(nodes)
     return [len({cluster.tree.domain(level, node) for node in touched}) for level in range(cluster.tree.depth)]
 
 
 def _rows(problem: Problem, nodes: Sequence[int]) -> Nodes:
-    """The nodes of the one set that has members, in order of rank; the other sets are empty."""
+    """Return nodes by set and rank. `nodes`: those of the one set that has members; the other sets have none."""
     return tuple(tuple(nodes) if pod_set.members else () for pod_set in problem.sets)

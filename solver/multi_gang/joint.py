@@ -1,4 +1,4 @@
-"""Several gangs of one priority that compete for the same nodes or quotas, planned together.
+"""Plans several gangs of one priority together that compete for the same nodes or quotas.
 
 Gangs are accepted in their order: a gang is accepted if and only if all accepted gangs and it have a joint plan for
 their minimums. Then the goals are summed over the accepted gangs (docs/decisions/0002, "Several gangs").
@@ -19,7 +19,9 @@ from solver.problem import Limits, Problem
 
 
 def solve_joint(problem: Problem, limits: Limits, deadline: Deadline = NO_DEADLINE) -> JointAnswer:
-    """Return the best plan for all gangs of a problem. Raises `SolverFaultError` if CP-SAT contradicts itself."""
+    """Return the best plan for the accepted gangs of a joint problem. Raises `SolverFaultError` if CP-SAT contradicts
+    itself.
+    """
     budget = time_budget_of(limits, deadline)
     placed: tuple[int, ...] = tuple(range(len(problem.gangs)))
     without, unknown = frozenset[int](), False
@@ -36,11 +38,10 @@ def solve_joint(problem: Problem, limits: Limits, deadline: Deadline = NO_DEADLI
 
 
 def solve_all_placed(many: ManyGangs, limits: Limits, deadline: Deadline = NO_DEADLINE) -> JointAnswer | None:
-    """Place every member of every gang that is not displaced, without evictions.
+    """Place all gangs whole and without evictions, except gangs that are proven not to fit beside earlier ones.
 
-    The gangs are as compact together as possible, or as is found by the deadline. The other goals are optimised for
-    each gang alone. None if no such plan is found, or if the gangs do not meet the conditions of
-    `solver.multi_gang.all_placed`.
+    The gangs are as compact together (goal 3) as is found by the deadline. The other goals are optimised for each gang
+    alone. None if no such plan is found, or if the gangs do not meet the conditions of `solver.multi_gang.all_placed`.
     """
     if not is_countable():
         return None
@@ -53,7 +54,9 @@ def solve_all_placed(many: ManyGangs, limits: Limits, deadline: Deadline = NO_DE
 
 
 def _best(problem: Problem, gangs: Collection[int], budget: TimeBudget) -> Solved | SolveStatus:
-    """Return the best plan with the minimum of all these gangs, without evictions if that is possible."""
+    """Return the best plan with the minimums of all these gangs: without evictions if that is possible, else with
+    evictions.
+    """
     goals = JointGoals([problem.gangs[gang].pod_sets for gang in gangs])
     found: Solved | SolveStatus = SolveStatus.INFEASIBLE
     for instance in _instances(only(problem, gangs), budget):
@@ -64,7 +67,7 @@ def _best(problem: Problem, gangs: Collection[int], budget: TimeBudget) -> Solve
 
 
 def _instances(problem: Problem, budget: TimeBudget) -> Sequence[Instance]:
-    """Return the instance without evictions and, if there are victims, the instance with them."""
+    """Return the instance without evictions and, if the problem has victims, the instance with evictions after it."""
     ways = (False, True) if problem.victims else (False,)
     return [instance_of(problem, evicting=evicting, deadline=budget.wall.deadline) for evicting in ways]
 
@@ -86,9 +89,9 @@ def _accepted(problem: Problem, budget: TimeBudget) -> tuple[tuple[int, ...], fr
 def _one_pass(
     problem: Problem, accepted: tuple[int, ...], budget: TimeBudget
 ) -> tuple[tuple[int, ...], frozenset[int], bool]:
-    """Check for each other gang whether it can be accepted, too.
+    """Check each gang that is not in `accepted`, in order, and add it if the accepted gangs and it have a joint plan.
 
-    The last value returned says whether the result is unknown for some gang.
+    Return the accepted gangs, the gangs that are proven not to fit, and whether the result is unknown for some gang.
     """
     placed, without, unknown = accepted, set[int](), False
     closed = set[str]()
@@ -110,6 +113,9 @@ def _one_pass(
 
 
 def _fits(problem: Problem, budget: TimeBudget) -> SolveStatus:
+    """Return FEASIBLE if the gangs of the problem have a joint plan for their minimums, INFEASIBLE if not, else
+    UNKNOWN.
+    """
     for instance in _instances(problem, budget):
         solved = solve_within(instance, budget, frozenset())
         if isinstance(solved, Solved):
@@ -120,7 +126,7 @@ def _fits(problem: Problem, budget: TimeBudget) -> SolveStatus:
 
 
 def _shares(problem: Problem, placed: Collection[int], nodes: Nodes, victims: Sequence[int]) -> list[Share | None]:
-    """Return the plan's share for each gang; None for gangs that are not placed."""
+    """Return each gang's share of a plan, by position; None for gangs that are not `placed`."""
     owners = _owners(problem, placed, nodes, victims)
     return [
         Share(
@@ -134,7 +140,7 @@ def _shares(problem: Problem, placed: Collection[int], nodes: Nodes, victims: Se
 
 
 def _owners(problem: Problem, placed: Collection[int], nodes: Nodes, victims: Sequence[int]) -> dict[int, int]:
-    """Return, by victim, the gang that it is evicted for.
+    """Return, by victim, the gang for which it is evicted.
 
     It is the first gang that uses a node of the victim or of another victim of the same running gang. A gang that
     conflicts with one of these victims counts, too.
@@ -152,7 +158,7 @@ def _owners(problem: Problem, placed: Collection[int], nodes: Nodes, victims: Se
 
 
 def _new(problem: Problem, gang: int, nodes: Nodes) -> Sequence[tuple[int, int]]:
-    """Return shapes and nodes of a gang's newly placed members."""
+    """Return the shape and the node of each newly placed member of a gang."""
     return [
         (member.shape, node)
         for pod_set in problem.gangs[gang].pod_sets
@@ -162,7 +168,7 @@ def _new(problem: Problem, gang: int, nodes: Nodes) -> Sequence[tuple[int, int]]
 
 
 def _obstacles(problem: Problem, seats: Sequence[tuple[int, int]]) -> frozenset[int]:
-    """Return the victims that conflict with new members on their nodes."""
+    """Return the victims that conflict with new members on their nodes. `seats`: shape and node of each new member."""
     return frozenset[int]().union(
         *(
             rule.victims
@@ -173,6 +179,6 @@ def _obstacles(problem: Problem, seats: Sequence[tuple[int, int]]) -> frozenset[
 
 
 def _same_gang(problem: Problem, victim: int, victims: Sequence[int]) -> list[int]:
-    """Return the victims of the same running gang, the victim included."""
+    """Return those of `victims` that belong to the same running gang as `victim`, itself included."""
     gang = problem.victims[victim].gang
     return [victim] if gang is None else [each for each in victims if problem.victims[each].gang == gang]

@@ -1,14 +1,14 @@
-"""Several gangs of one priority in one problem, the results, and checks of a result: plain values.
+"""Problems of several gangs, their results, and checks of a result, as plain values.
 
-The one problem (`Problem.gangs`) holds all rules within gangs and between them. `ManyGangs` holds gangs that were
-stated one by one: for gangs that only compete for the free capacity of nodes.
+A joint problem (`Problem.gangs`) holds all constraints within gangs and between them. `ManyGangs` holds one problem for
+each gang. It is for gangs that compete only for the free capacity of nodes.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from solver.multi_gang.shared_nodes import crowded_out
+from solver.multi_gang.shared_nodes import displaced_gangs
 from solver.objective import Nodes
 from solver.plan import Plan, Proof
 from solver.problem import Problem
@@ -17,10 +17,10 @@ from solver.verify.rules import broken_rules
 
 @dataclass(frozen=True, slots=True)
 class ManyGangs:
-    """Gangs in the order of their precedence, each stated alone on the same snapshot and the same tree of levels.
+    """Gangs in their order, each as a problem of its own, stated on the same snapshot and the same topology.
 
-    Nodes and resources of the gangs are the same where they have the same name. `units[g][r]`: the size of one unit of
-    resource r of gang g, in a base unit that all gangs share.
+    Nodes and resources with the same name are the same in all problems. `units[g][r]`: the size of one unit of resource
+    r of gang g, in a base unit that all gangs share.
     """
 
     gangs: tuple[Problem, ...]
@@ -29,7 +29,9 @@ class ManyGangs:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The result for one gang: the nodes of each of its sets by rank, and the victims that are evicted for it."""
+    """The part of a joint plan that belongs to one gang: the node of each member, by set and rank, and the victims that
+    are evicted for it.
+    """
 
     nodes: Nodes
     victims: tuple[int, ...]
@@ -37,12 +39,14 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class JointAnswer:
-    """A share for every gang; None for a gang whose minimum does not fit beside the gangs before it.
+    """The result for several gangs: a share of the plan for each; None for a gang whose minimum does not fit beside the
+    gangs before it.
 
     `proof`: OPTIMAL if all goals are proven for the gangs with a share, and no other gang can have one; else FEASIBLE.
     `levels`: the number of levels, from the widest on, on which all gangs together provably touch the fewest domains.
-    That holds if all gangs that fit (`solver.multi_gang.shared_nodes.crowded_out`) are placed whole without evictions.
-    `without`: gangs without a share that are proven not to fit beside the gangs before them.
+    Only plans are compared in which every gang is placed whole without evictions, except gangs that do not fit by
+    counting (`solver.multi_gang.shared_nodes.displaced_gangs`). `without`: gangs without a share that are proven not to
+    fit beside the gangs before them.
     """
 
     shares: tuple[Share | None, ...]
@@ -54,15 +58,16 @@ class JointAnswer:
 def size(problem: Problem) -> int:
     """Return a measure of a gang's part in the effort of a joint plan.
 
-    It is the number of members that a model names one by one, times the nodes that they may use.
+    It is the number of members that a model names one by one, times the number of nodes. Alike members of a set count
+    as one.
     """
     return _kinds(problem) * len(problem.nodes)
 
 
 def only(problem: Problem, gangs: Collection[int]) -> Problem:
-    """Return the problem of some of the gangs, by position.
+    """Return the joint problem with only these gangs (positions) to be placed.
 
-    Of the other gangs only pinned members remain, without rules of their own.
+    Of the other gangs only pinned members remain, without constraints of their own.
     """
     out = {pod_set for place, gang in enumerate(problem.gangs) if place not in gangs for pod_set in gang.pod_sets}
     if not out:
@@ -93,7 +98,7 @@ def only(problem: Problem, gangs: Collection[int]) -> Problem:
 
 
 def joint_plan(problem: Problem, answer: JointAnswer) -> tuple[Problem, Plan]:
-    """Return the problem of the gangs with a share, and the answer as a plan for it."""
+    """Return the joint problem of the gangs that have a share, and the shares as one plan for it."""
     placed = {gang: share for gang, share in enumerate(answer.shares) if share is not None}
     stated = only(problem, placed)
     nodes = [tuple(member.node for member in each.members) for each in stated.sets]
@@ -105,22 +110,22 @@ def joint_plan(problem: Problem, answer: JointAnswer) -> tuple[Problem, Plan]:
 
 
 def faults_of(problem: Problem, answer: JointAnswer) -> tuple[str, ...]:
-    """Return the hard rules that an answer breaks, as sentences; empty if it breaks none."""
+    """Return the hard constraints that a result breaks, as sentences; empty if it breaks none."""
     if len(answer.shares) != len(problem.gangs) or answer.proof not in (Proof.OPTIMAL, Proof.FEASIBLE):
-        return ("the answer does not speak of every gang",)
+        return ("the result does not list every gang",)
     sets = [len(gang.pod_sets) for gang in problem.gangs]
     if any(share and len(share.nodes) != count for share, count in zip(answer.shares, sets, strict=True)):
-        return ("the answer does not speak of every set",)
+        return ("the result does not list every set",)
     return broken_rules(*joint_plan(problem, answer))
 
 
 def faults_of_all_placed(many: ManyGangs, answer: JointAnswer) -> tuple[str, ...]:
-    """Return the hard rules that an answer breaks, as sentences; empty if it breaks none.
+    """Return the hard constraints that a result breaks, as sentences; empty if it breaks none.
 
-    `many`: gangs that are placed whole and without evictions, each stated alone.
+    The result must place all gangs whole and without evictions, except gangs that are proven not to fit.
     """
     if len(answer.shares) != len(many.gangs) or answer.proof not in (Proof.OPTIMAL, Proof.FEASIBLE):
-        return ("the answer does not speak of every gang",)
+        return ("the result does not list every gang",)
     faults: list[str] = []
     for problem, share in zip(many.gangs, answer.shares, strict=True):
         if share is not None:
@@ -133,12 +138,12 @@ def faults_of_all_placed(many: ManyGangs, answer: JointAnswer) -> tuple[str, ...
 
 
 def _everybody(many: ManyGangs, answer: JointAnswer) -> bool:
-    """Return whether all gangs are placed whole without evictions.
+    """Return whether all gangs are placed whole and without evictions.
 
-    Gangs without a share must be those that are proven not to fit.
+    Only gangs that are proven not to fit (`displaced_gangs`) may be without a share.
     """
     missing = {gang for gang, share in enumerate(answer.shares) if share is None}
-    if missing and missing != crowded_out(many.gangs, many.units):
+    if missing and missing != displaced_gangs(many.gangs, many.units):
         return False
     return not any(
         share.victims or any(node is None for row in share.nodes for node in row)
@@ -148,8 +153,8 @@ def _everybody(many: ManyGangs, answer: JointAnswer) -> bool:
 
 
 def _overfull(many: ManyGangs, answer: JointAnswer) -> Iterator[str]:
-    """Yield a sentence for each node where new members of all gangs request more than is free for each gang, without
-    evictions.
+    """Yield a sentence for each node and resource of which the new members of all gangs together request more than is
+    free.
     """
     asked: Counter[tuple[str, str]] = Counter()
     free: dict[tuple[str, str], int] = {}
@@ -174,7 +179,9 @@ def _overfull(many: ManyGangs, answer: JointAnswer) -> Iterator[str]:
 
 
 def _kinds(problem: Problem) -> int:
-    """Return how many members a model names one by one. A set of alike members counts as one, because it is counted."""
+    """Return how many members a model names one by one. The members of a set that have one shape are counted instead,
+    as one.
+    """
     return sum(
         1 if len({member.shape for member in pod_set.members}) == 1 else len(pod_set.members)
         for pod_set in problem.sets

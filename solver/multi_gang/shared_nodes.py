@@ -1,6 +1,6 @@
 """Gangs of alike members on the same nodes as arrays: which shapes fit where, and which gangs certainly do not fit.
 
-Column generation starts from these arrays. This module does not search.
+Column generation starts from these arrays. This module only counts and does not search.
 """
 
 from collections.abc import Sequence
@@ -15,17 +15,18 @@ from solver.problem import PodSet, Problem
 from solver.tree import ROOT, Tree, tree_of
 
 _CELLS = 8_000_000
-"""The most numbers in the first table of the pricing problem, 64 MB. All tables of a round are several
-times as large.
+"""The most numbers in the first table of the pricing problem, 64 MB. All tables of one round of pricing together are
+several times as large.
 """
 
 
 @dataclass(frozen=True)
 class SharedNodes:
-    """The gangs and their common nodes.
+    """Gangs, each of alike members, and the nodes that they share, as arrays.
 
-    `free` and `asked[gang]`: by resource of all gangs together, in base units. `displaced[one, other]`: how many
-    members of shape `other` certainly do not fit where a member of shape `one` is.
+    `free`: nodes x resources, in base units. `asked`: gangs x resources, what one member requests. `resources`: those
+    of all gangs. `demands`: shape and number of members of each gang. `displaced[one, other]`: how many members of
+    shape `other` certainly no longer fit on a node where a member of shape `one` is placed.
     """
 
     gangs: Sequence[Problem]
@@ -42,8 +43,8 @@ class SharedNodes:
 def shared_nodes(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> SharedNodes | None:
     """Return the gangs as arrays.
 
-    None if a gang has unlike members, further rules, or other nodes than the other gangs. None also if the arrays would
-    be too large.
+    None if a gang has unlike members, other constraints than a required level, or other nodes than the other gangs.
+    None also if the arrays would be too large.
     """
     if not all(_plain(gang) and _same_places(gang, gangs[0]) for gang in gangs):
         return None
@@ -67,7 +68,7 @@ def shared_nodes(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> Sh
 def _shapes(
     gangs: Sequence[Problem], tree: Tree, free: Counts, asked: Counts
 ) -> tuple[PricingProblem, tuple[GangDemand, ...], Counts]:
-    """Return the pricing problem, the gangs' demands, and how many members of each shape a member displaces.
+    """Return the pricing problem, the gangs' demands, and how many members of each shape one member displaces.
 
     Gangs with equal requests and equal eligible nodes have one shape.
     """
@@ -91,7 +92,7 @@ def _shapes(
 
 
 def _plain(gang: Problem) -> bool:
-    """Whether the gang is one set of alike members, and has no rule except a required level above the node."""
+    """Whether the gang is one set of alike pending members whose only constraint is a required level above the node."""
     filled = [pod_set for pod_set in gang.sets if pod_set.members]
     numbers = gang.together or gang.multiples
     neighbours = gang.exclusions or gang.separations or gang.affinities or gang.spreads
@@ -104,35 +105,38 @@ def _plain(gang: Problem) -> bool:
 
 
 def _open_nodes(gang: Problem) -> frozenset[int]:
-    """Return the nodes that members may use without evictions, regardless of free capacity."""
+    """Return the nodes that the gang's members may use without evictions, regardless of free capacity."""
     shape = set_of(gang).members[0].shape
     return gang.shapes[shape].nodes - blocked_nodes(gang, shape)
 
 
 def set_of(gang: Problem) -> PodSet:
-    """Return the only set with members."""
+    """Return the gang's only set that has members."""
     return next(pod_set for pod_set in gang.sets if pod_set.members)
 
 
 def _level(gang: Problem) -> int:
-    """The narrowest level of which one domain must hold the gang, or ROOT."""
+    """Return the narrowest level of which one domain must hold the gang, or ROOT."""
     return max((level for level in (gang.required, set_of(gang).required) if level is not None), default=ROOT)
 
 
 def _same_places(one: Problem, other: Problem) -> bool:
+    """Return whether the nodes of both problems have the same names and paths, in the same order."""
     own, theirs = one.nodes.layout, other.nodes.layout
     return own is theirs or (own.names, own.paths) == (theirs.names, theirs.paths)
 
 
 def _aligned(amounts: Counts, gang: Problem, units: Sequence[int], resources: Sequence[str]) -> Counts:
-    """Return rows of amounts in base units, by resource of all gangs; 0 for resources that this gang does not know."""
+    """Return rows of a gang's amounts in base units, with a column for each of `resources`; 0 for resources that the
+    gang does not have.
+    """
     rows = amounts * np.array(units, dtype=np.int64)
     places = [gang.resources.index(name) if name in gang.resources else -1 for name in resources]
     return np.stack([rows[:, place] if place >= 0 else np.zeros(len(rows), dtype=np.int64) for place in places], axis=1)
 
 
 def _free(gangs: Sequence[Problem], units: Sequence[Sequence[int]], resources: tuple[str, ...]) -> Counts | None:
-    """Return the free amounts by node and resource; None if the gangs disagree."""
+    """Return the free amounts, nodes x resources, in base units; None if the gangs' problems contradict each other."""
     found = np.zeros((len(gangs[0].nodes), len(resources)), dtype=np.int64)
     known = np.zeros(len(resources), dtype=np.bool_)
     for gang, sizes in zip(gangs, units, strict=True):
@@ -146,9 +150,10 @@ def _free(gangs: Sequence[Problem], units: Sequence[Sequence[int]], resources: t
 
 
 def _displaced(free: Counts, requests: Counts, request: Counts) -> Counts:
-    """Return, by shape, how many members with `request` certainly do not fit where a member of the shape is.
+    """Return, by shape, how many members with `request` certainly no longer fit where a member of the shape is placed.
 
-    Members without requests have enough places for all of them; each takes one place.
+    If `request` is 0 for all resources, the result is 1 for a shape without requests, else 0. There are as many places
+    for such members as members, and each takes one.
 
     On a node, one resource limits the members with `request`. A member of the shape displaces as many of them as its
     own request of that resource is a multiple of theirs, rounded down. The minimum over all resources that limit them
@@ -169,18 +174,17 @@ def _displaced(free: Counts, requests: Counts, request: Counts) -> Counts:
     return displaced
 
 
-def crowded_out(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> frozenset[int]:
-    """Return the gangs that certainly do not fit beside the gangs before them that fit: by counting, too little is
-    free.
+def displaced_gangs(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> frozenset[int]:
+    """Return the gangs that are displaced: counting proves that they do not fit beside the gangs before them that fit.
 
-    Empty if that is not known, or if not all gangs must be placed whole without evictions.
+    Empty if that is not known, or if some gang need not be placed whole and without evictions.
     """
     cluster = shared_nodes(gangs, units)
-    return frozenset() if cluster is None else crowded_out_of(cluster)
+    return frozenset() if cluster is None else displaced_gangs_of(cluster)
 
 
-def crowded_out_of(cluster: SharedNodes) -> frozenset[int]:
-    """Return the gangs that certainly do not fit beside the gangs before them that fit, given the gangs as arrays."""
+def displaced_gangs_of(cluster: SharedNodes) -> frozenset[int]:
+    """Return the gangs that are displaced, as `displaced_gangs`, given their arrays."""
     if any(gang.victims or gang.minimum < len(set_of(gang).members) for gang in cluster.gangs):
         return frozenset()
     classes, out = cluster.pricing.classes, set()

@@ -1,7 +1,7 @@
-"""Tables over the number of members of each kind: a dynamic programme's (min, +) products, and the way back.
+"""Tables over count vectors, the number of members of each class: their (min, +) products, and the way back.
 
-A table has one axis per kind. Entry `table[c]` is the least cost of exactly `c[k]` members of every kind k. A table is
-only as large as its domain has capacity.
+A table has one axis per member class. Entry `table[c]` is the least cost of exactly `c[k]` members of every class k. A
+table is only as large as its domain has capacity.
 """
 
 import numpy as np
@@ -10,23 +10,25 @@ from numpy.typing import NDArray
 from solver.tree_dp.min_plus import INFEASIBLE_COST
 
 CostTable = NDArray[np.int64]
-"""Costs by the number of members of each kind, one axis per kind. Costs from `INFEASIBLE_COST` on: impossible."""
+"""Costs by count vector, one axis per member class. A cost from `INFEASIBLE_COST` on means that these members do not
+fit.
+"""
 Vector = tuple[int, ...]
-"""The number of members of each kind."""
+"""A count vector: the number of members of each member class, such as (2, 0, 5)."""
 
 _STEP = 2_000
-"""The overhead of one step of a merge, in additions. It only weighs on the limit of effort, not on results."""
+"""The overhead of one step of a merge, counted in additions. It affects only the limit of effort, not results."""
 _CALL = 30_000
-"""The time of a merge or a split of the smallest tables, in additions."""
+"""The fixed time of one merge or split, counted in additions."""
 
 
 def nothing(kinds: int) -> CostTable:
-    """Return the table of a domain without capacity."""
+    """Return the table of a domain that can hold no member: one entry, for 0 members of each class, at no cost."""
     return np.zeros((1,) * kinds, dtype=np.int64)
 
 
 def reaching(table: CostTable) -> CostTable:
-    """Return the table without trailing impossible numbers of each kind."""
+    """Return the table cut, along each axis, after the last number of members that is feasible in some entry."""
     possible = np.nonzero(table < INFEASIBLE_COST)
     if not len(possible[0]):
         return table[(slice(1),) * table.ndim]
@@ -34,11 +36,10 @@ def reaching(table: CostTable) -> CostTable:
 
 
 def merged(one: CostTable, other: CostTable, most: Vector) -> CostTable:
-    """Return the best of two tables together, for up to `most` members of each kind.
+    """Return the table of two domains together, for up to `most` members of each class: their (min, +) product.
 
-    best[c] = min over d <= c of one[c - d] + other[d], for vectors c, d of counts: a (min, +) product in several axes.
-    All axes are laid out as one, so wide that sums do not run over into the next one. Adding counts is adding
-    positions.
+    best[c] = min over d <= c of one[c - d] + other[d], for count vectors c and d. All axes are laid out as one, so wide
+    that sums do not run over into the next axis. Adding count vectors is then adding positions.
     """
     if np.count_nonzero(one < INFEASIBLE_COST) < np.count_nonzero(other < INFEASIBLE_COST):
         one, other = other, one
@@ -56,7 +57,7 @@ def merged(one: CostTable, other: CostTable, most: Vector) -> CostTable:
 
 
 def effort(one: CostTable, other: CostTable) -> int:
-    """Return the effort of merging two tables, in additions of single costs."""
+    """Return the effort of `merged(one, other)`, in additions of costs."""
     wide = 1
     for a, b in zip(one.shape, other.shape, strict=True):
         wide *= a + b - 1
@@ -67,13 +68,17 @@ def effort(one: CostTable, other: CostTable) -> int:
 
 
 def splitting(table: CostTable) -> int:
-    """Return a bound on the effort of `splits` for one total, in additions, if this is the larger table."""
+    """Return an upper bound on the effort of `splits` for one goal, in additions. `table`: the larger of its two
+    tables.
+    """
     return table.size + _CALL
 
 
 def splits(one: CostTable, other: CostTable, goal: Vector, cost: int) -> list[tuple[Vector, Vector]]:
-    """Return all pairs of a part of each table that make `goal` at exactly this cost."""
-    # one's part p runs from low to high; other's part is whole - p, so its slice is read from the far end (flip).
+    """Return all divisions of the count vector `goal` between two tables that have exactly this cost: pairs of the part
+    in `one` and the part in `other`.
+    """
+    # The part p in `one` runs from low to high. The part in `other` is goal - p, so its slice is reversed (flip).
     low = [max(0, c - size + 1) for c, size in zip(goal, other.shape, strict=True)]
     high = [min(c, size - 1) for c, size in zip(goal, one.shape, strict=True)]
     own = one[tuple(slice(a, b + 1) for a, b in zip(low, high, strict=True))]

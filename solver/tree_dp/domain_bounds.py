@@ -1,4 +1,4 @@
-"""Bounds by counting: which domains may hold a whole gang of alike members, and the least cost in each."""
+"""Lower bounds by counting: which domains may hold a whole gang of alike members, and the least goal values in each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,20 +12,24 @@ from solver.tree import ROOT, Tree
 from solver.tree_dp.single_class_tables import DomainTables
 
 _LARGEST = np.iinfo(np.int64).max
-"""The start of a minimum over words: no word is larger."""
+"""The initial value of a minimum over words of a table: no word is larger."""
 _FEW = 8
-"""The most domains that are tried in all combinations for a bound on the domains of a narrower level inside."""
+"""The most domains of one level of which `_Rooms.confine` tries all combinations. With more, the simpler bound
+stays.
+"""
 
 DomainCost = tuple[int, ...]
-"""The goals of a domain in their order: the primary components of its vector, the capacity of the domain and of its
-parents, the secondary components.
+"""The goal values of a domain in their order: the primary words of its vector, the potential of the domain and of its
+parents, then the secondary words.
 """
 
 
 def candidates(tables: DomainTables, level: int, members: int) -> list[tuple[int, DomainCost]]:
-    """Return the domains of a level (or ROOT) that may hold so many members, each with its bound, the best bound first.
+    """Return the domains of a level (or ROOT) that may hold `members` members, each with a lower bound on its goal
+    values. The best bound comes first.
 
-    The bound is a lower bound on the beginning of a plan's score there.
+    The bound has the first entries of a `DomainCost`: the primary words, then the potential of the domain and of its
+    parents.
     """
     tree, layout = tables.instance.tree, tables.layout
     rooms = _Rooms(tree, level, members, _room_by_level(tables, level))
@@ -59,9 +63,11 @@ def candidates(tables: DomainTables, level: int, members: int) -> list[tuple[int
 
 
 def _room_by_level(tables: DomainTables, level: int) -> dict[int, Counts]:
-    """Return, by level from `level` (or ROOT) to the node, how many members each domain holds.
+    """Return upper bounds on the members that domains can hold. The keys are levels from the node out to `level` (or
+    ROOT); each value is an array by domain of that level.
 
-    Rules about numbers are respected: those of the domain and of all domains inside.
+    Caps and multiples of a domain and of all domains inside it are respected, so with a cap of 4 a domain with 10
+    places has 4.
     """
     tree, rules = tables.instance.tree, tables.rules
     room = tables.instance.capacity[tables.kind.shape]
@@ -81,10 +87,10 @@ def _room_by_level(tables: DomainTables, level: int) -> dict[int, Counts]:
 
 
 def _allowed_around(tables: DomainTables, level: int, members: int) -> NDArray[np.bool_]:
-    """Return, by domain of `level` (or ROOT), whether other domains' rules allow all `members` there and none
-    elsewhere.
+    """Return, by domain of `level` (or ROOT), whether constraints elsewhere allow all `members` there and none in other
+    domains.
 
-    The rules are those of the domains around it, and of domains that must have members.
+    Checked are the caps and multiples of the domains around it, and all domains that must have members.
     """
     tree, rules = tables.instance.tree, tables.rules
     allowed = tables.encloses(level, members)
@@ -98,8 +104,9 @@ def _allowed_around(tables: DomainTables, level: int, members: int) -> NDArray[n
 
 @dataclass(frozen=True, slots=True)
 class _Rooms:
-    """Bounds on the domains that hold `members` inside each domain of `level`. `by_level`: the capacity of
-    each domain.
+    """Bounds on the number of narrower domains that hold `members` members inside each domain of `level`.
+
+    `by_level[narrower]`: by domain of that level, the most members that it can hold.
     """
 
     tree: Tree
@@ -108,10 +115,10 @@ class _Rooms:
     by_level: Mapping[int, Counts]
 
     def fewest(self, narrower: int) -> tuple[Counts, NDArray[np.bool_]]:
-        """Return, by domain, the fewest domains of a narrower level that hold all members, and whether all of them
-        together do.
+        """Return two arrays by domain of `level`: the fewest domains of level `narrower` inside it that hold all
+        members, and whether its capacity on that level suffices.
 
-        The fewest are the largest ones.
+        The domains with the most capacity are counted first, so no other choice needs fewer.
         """
         count = self.tree.count(self.level)
         room, around = self.by_level[narrower], self.tree.around(narrower, self.level)
@@ -126,10 +133,12 @@ class _Rooms:
         return fewest, complete >= self.members
 
     def confine(self, fewest: Counts, narrower: int, wider: Counts) -> None:
-        """Raise `fewest` to a bound that limits the domains of the level around `narrower` as well.
+        """Raise the bound `fewest` on domains of `narrower`, because they must lie in few domains of the next wider
+        level. Changes `fewest`.
 
-        `wider`: the number of domains of that level; 0: the bound stays. A plan with more of those domains is worse,
-        however few domains of the narrower level it needs.
+        `wider`: by domain of `level`, how many domains of the next wider level a best plan touches; 0: the bound stays.
+        Compactness counts wider levels first. So a plan that touches more of them is worse, however few narrower
+        domains it needs.
         """
         between = self.tree.around(narrower - 1, self.level)
         room = self.by_level[narrower]
@@ -141,8 +150,8 @@ class _Rooms:
 
 
 def _least(primary: Counts, fitting: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return the fitting domains (columns of `primary`) with the least primary so far. They are the first to be
-    searched.
+    """Return flags for the fitting domains with the least `primary` so far, which are searched first. `primary`: words
+    x domains.
     """
     for word in primary:
         fitting = fitting & (word == word[fitting].min(initial=_LARGEST))
@@ -150,9 +159,10 @@ def _least(primary: Counts, fitting: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _confined(parts: list[Counts], count: int, members: int, least: int) -> int:
-    """Return the fewest children that hold so many members, inside `count` of the parts.
+    """Return the fewest children that hold `members` members if only `count` of the parts may be used. `parts`: for
+    each domain, the capacities of its children.
 
-    `least`: a lower bound. The children of the largest parts often reach it.
+    `least`: a lower bound of the result. The children of the largest parts often reach it.
     """
     parts = sorted(parts, key=np.sum, reverse=True)
     fewest = sum(map(len, parts))
@@ -164,12 +174,16 @@ def _confined(parts: list[Counts], count: int, members: int, least: int) -> int:
 
 
 def _first_to_hold(room: Counts, members: int) -> int:
-    """Return how many of the largest capacities hold so many members; more than there are if all do not."""
+    """Return how many of the largest capacities together hold `members` members; one more than there are if all
+    do not.
+    """
     return 1 + int(np.searchsorted(np.cumsum(-np.sort(-room)), members))
 
 
 def _min_penalty(tables: DomainTables, level: int) -> Counts:
-    """Return, by domain of `level`, the difference between the best preference weight and that of its best node."""
+    """Return, by domain of `level`, how much less preference weight its best node has than the best node of the
+    cluster.
+    """
     tree, preference_score = tables.instance.tree, tables.weights
     best = np.full(tree.count(level), preference_score.min(initial=0), dtype=np.int64)
     np.maximum.at(best, tree.domains(level), preference_score)
@@ -177,8 +191,8 @@ def _min_penalty(tables: DomainTables, level: int) -> Counts:
 
 
 def _least_terminating(tables: DomainTables, level: int, members: int) -> Counts:
-    """Return, by domain of `level`, the least capacity of terminating pods that so many members use there,
-    if they fit.
+    """Return, by domain of `level`, a lower bound on the capacity of terminating pods that `members` members there
+    would use.
     """
     instance, shape = tables.instance, tables.kind.shape
     request = instance.problem.shapes[shape].requests[instance.scarce]

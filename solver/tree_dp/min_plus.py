@@ -1,9 +1,10 @@
-"""Exact plans for gangs of one kind by counting: dynamic programming over the domain tree, without CP-SAT.
+"""Tables of the dynamic programme for alike members, and their (min, +) products.
 
-A table holds, for every domain and each n, the best vector of goals with n members inside. The vector has all goals
-that are sums over domains. They are touched domains per level, preferences, terminating capacity, capacity of the
-touched domains, and domains with capacity left. Vectors are compared lexicographically. A domain's table is the (min,
-+) product of its children's tables (a tree knapsack). Alike children have one table, merged by doubling.
+The table of a domain holds, for every number n of members, the best vector of goal values with n members inside. The
+vector has all goals that are sums over domains: touched domains per level (goal 3), preferences, terminating capacity,
+and the parts (c) and (d) of waste (goal 4). Vectors are compared lexicographically. The table of a domain is the (min,
++) product of its children's tables (a tree knapsack). Alike children share one table, and their product is computed by
+doubling.
 """
 
 from dataclasses import dataclass, field
@@ -15,31 +16,39 @@ from solver.capacity import Counts
 from solver.deadline import NO_DEADLINE, Deadline
 
 WordTable = NDArray[np.int64]
-"""Rows: the words of the vector. Columns: the number of members. A first word from `INFEASIBLE_COST` on: impossible."""
+"""A table: words of a goal vector x numbers of members. Column n is the best vector for n members.
+
+The values of the vector are packed into 59-bit words, the most important value first (`Layout`). A first word from
+`INFEASIBLE_COST` on means that n members do not fit.
+"""
 
 INFEASIBLE_COST = 1 << 60
-"""Costs, or first words of a vector, from this value on mean that a choice is impossible."""
+"""A cost, or the first word of a vector, of this value or more means that the number of members is impossible."""
 COST_BITS = 59
-"""The bits of a cost, or of a word of a vector.
+"""The bits of a cost, or of one word of a vector.
 
 A cost is below 2^59, so the sum of two feasible costs stays below `INFEASIBLE_COST`. The sum of two infeasible ones is
 at most 2^61 and stays within 63 bits.
 """
 _WORST = np.iinfo(np.int64).max
-"""A word for vectors that are out of the comparison: no sum of two words is as large."""
+"""A word for vectors that have lost a comparison already: no sum of two words is as large."""
 _NARROW, _AT_ONCE = 512, 32
-"""Tables up to this width are merged for several numbers of members at once, because calls of numpy cost more than
-work.
+"""`_NARROW`: tables with at most this many columns are merged for `_AT_ONCE` numbers of members at once. A call of
+numpy costs more than its work there.
 """
 _FULL, _FEW = 64, 256
-"""Products up to the first width are always computed whole. In wider products, a few children, for at most the second
-number of members, are merged column by column.
+"""Widths from which `Products.columns` saves time. Products with at most `_FULL` columns are always computed whole. In
+wider ones, the last children of a key, with room for at most `_FEW` members, are merged column by column.
 """
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The word and the bits of each component of the vector. The first `primary` words are compared first."""
+    """Where each value of a goal vector is packed. `at[name]`: its word, and the position of its lowest bit in the
+    word.
+
+    `words`: the number of words. The first `primary` of them hold the goals before waste and are compared first.
+    """
 
     words: int
     primary: int
@@ -47,14 +56,15 @@ class Layout:
 
     @property
     def primary_alone(self) -> "Layout":
-        """The layout without the secondary words."""
+        """The layout of the primary words only."""
         return Layout(
             self.primary, self.primary, {name: place for name, place in self.at.items() if place[0] < self.primary}
         )
 
 
 def layout_of(primary: list[tuple[str, int]], secondary: list[tuple[str, int]]) -> Layout | None:
-    """Pack components, each with its largest sum, most important first. None: one is too large.
+    """Pack values into words. Each list has pairs of a name and its largest sum, the most important first. None: a
+    value needs more than 59 bits.
 
     `secondary` begins a new word, so that other values can be compared between primary and secondary.
     """
@@ -67,7 +77,9 @@ def layout_of(primary: list[tuple[str, int]], secondary: list[tuple[str, int]]) 
 
 
 def _pack(components: list[tuple[str, int]], word: int, at: dict[str, tuple[int, int]]) -> int:
-    """Fill words from `word` on, from their upper bits down. Return the number of the next free word."""
+    """Place values in words from number `word` on, from the upper bits down. Return the number of the next free
+    word.
+    """
     left = COST_BITS
     for name, most in components:
         bits = most.bit_length()
@@ -79,23 +91,22 @@ def _pack(components: list[tuple[str, int]], word: int, at: dict[str, tuple[int,
 
 
 def nothing(words: int) -> WordTable:
-    """Return the table of a domain without capacity: only 0 members."""
+    """Return the table of a domain that can hold no member: one column, for 0 members, at no cost."""
     return np.zeros((words, 1), dtype=np.int64)
 
 
 def merged(one: WordTable, other: WordTable, most: int) -> WordTable:
-    """Return the best of two tables together, for up to `most` members.
+    """Return the table of two domains together, for up to `most` members: their (min, +) product.
 
-    best[n] = min over i of one[n - i] + other[i], columns compared word by word from the first. It is the (min, +)
-    product of lexicographic vectors. Words are so narrow that the sum of two neither overflows nor carries into the
-    next one.
+    best[n] = min over i of one[n - i] + other[i], columns compared word by word from the first. Words are so narrow
+    that the sum of two neither overflows nor carries into the next one.
     """
     if one.shape[1] < other.shape[1]:
         one, other = other, one
     width = min(one.shape[1] + other.shape[1] - 2, most) + 1
     best = np.full((one.shape[0], width), INFEASIBLE_COST, dtype=np.int64)
     counts = np.flatnonzero(other[0, :width] < INFEASIBLE_COST)
-    if one.shape[0] == 1:  # one word is compared as it is
+    if one.shape[0] == 1:  # vectors of one word are plain numbers
         for count, cost in zip(counts.tolist(), other[0, counts].tolist(), strict=True):
             into = best[0, count : count + one.shape[1]]
             np.minimum(into, one[0, : len(into)] + cost, out=into)
@@ -112,15 +123,18 @@ def merged(one: WordTable, other: WordTable, most: int) -> WordTable:
 
 
 def _best_of_all(one: WordTable, offers: WordTable, counts: Counts, width: int) -> WordTable:
-    """Return, by column, the least sum of `one` and one of `offers`: columns of the other table for these counts."""
+    """Return, by number of members, the best sum of a column of `one` and a column of `offers`, within `width` columns.
+
+    `offers`: some columns of the other table. `counts`: the number of members of each of these columns.
+    """
     pad = int(counts[-1])
-    # one becomes words x counts x width: one[w, k, n] = one[w, n - counts[k]], impossible where that is negative.
+    # `one` becomes words x counts x width: one[w, k, n] = one[w, n - counts[k]], infeasible where n < counts[k].
     padded = np.full((one.shape[0], pad + max(width, one.shape[1])), INFEASIBLE_COST, dtype=np.int64)
     padded[:, pad : pad + one.shape[1]] = one
     one = padded[:, (pad - counts)[:, None] + np.arange(width)]
     other = offers[:, :, None]
     best = np.empty((one.shape[0], width), dtype=np.int64)
-    # sums: counts x width. Only rows that tie for the least in all words so far stay in the race for the next word.
+    # sums: counts x width. Only rows that tie for the least in all words so far are compared in the next word.
     sums = one[0] + other[0]
     for word in range(one.shape[0]):
         sums.min(axis=0, out=best[word])
@@ -130,8 +144,8 @@ def _best_of_all(one: WordTable, offers: WordTable, counts: Counts, width: int) 
 
 
 def merged_at(one: WordTable, other: WordTable, counts: Counts) -> WordTable:
-    """Return the columns of `merged` for these numbers of members only."""
-    # one becomes words x counts x other's columns: one[w, k, i] = one[w, counts[k] - i], impossible where it ends.
+    """Return the columns of `merged(one, other)` for these numbers of members only. It saves time if they are few."""
+    # `one` becomes words x counts x columns of `other`: one[w, k, i] = one[w, counts[k] - i]; infeasible outside `one`.
     places = counts[:, None] - np.arange(other.shape[1])
     there = (places >= 0) & (places < one.shape[1])
     found = np.where(there, one[:, np.where(there, places, 0)], INFEASIBLE_COST)
@@ -145,8 +159,8 @@ def merged_at(one: WordTable, other: WordTable, counts: Counts) -> WordTable:
 
 
 def _keep_better(best: WordTable, offer: WordTable) -> None:
-    """Replace the columns of `best` that are worse than those of `offer`."""
-    # From the last word to the first: better in this word, or equal here and better in those after it.
+    """Replace each column of `best` that is worse than the same column of `offer`. Changes `best` in place."""
+    # From the last word to the first: a column is better in this word, or equal in it and better in the words after it.
     better = offer[-1] < best[-1]
     for word in range(best.shape[0] - 2, -1, -1):
         better = (offer[word] < best[word]) | ((offer[word] == best[word]) & better)
@@ -155,7 +169,11 @@ def _keep_better(best: WordTable, offer: WordTable) -> None:
 
 @dataclass(slots=True)
 class Products:
-    """Tables of many children together, each computed once. `tables[key]` is that of one child."""
+    """(min, +) products of the tables of many children, each product computed once.
+
+    Alike children have one key, and `tables[key]` is the table of one of them. `words`: rows of a table. `most`: the
+    most members, so tables have at most `most` + 1 columns.
+    """
 
     words: int
     most: int
@@ -165,7 +183,7 @@ class Products:
     _products: dict[tuple[tuple[int, int], ...], WordTable] = field(default_factory=dict)
 
     def power(self, key: int, times: int) -> WordTable:
-        """Return the table of `times` children of one key together."""
+        """Return the table of `times` children that all have this key. Raises `OutOfTimeError`."""
         if times == 0:
             return nothing(self.words)
         if times == 1:
@@ -182,8 +200,9 @@ class Products:
         return known
 
     def product(self, groups: tuple[tuple[int, int], ...]) -> WordTable:
-        """Return the table of children of several keys: pairs of key and number. Known products of trailing pairs are
-        reused.
+        """Return the table of children of several keys. `groups`: pairs of a key and the number of children with it.
+
+        Known products of trailing pairs are reused. Raises `OutOfTimeError`.
         """
         start = next((place for place in range(len(groups)) if groups[place:] in self._products), len(groups))
         table = self._products[groups[start:]] if start < len(groups) else nothing(self.words)
@@ -195,7 +214,7 @@ class Products:
         return table
 
     def columns(self, groups: tuple[tuple[int, int], ...], counts: Counts) -> WordTable:
-        """Return the columns of `product` for these numbers of members.
+        """Return the columns of `product(groups)` for these numbers of members.
 
         All children of the first key except a few are merged into a whole table, which several numbers of children
         share. So a caller that takes children one by one needs a new whole table only now and then.
@@ -207,6 +226,6 @@ class Products:
         return merged_at(self.product(((key, times - few), *groups[1:])), self.power(key, few), counts)
 
     def width(self, groups: tuple[tuple[int, int], ...]) -> int:
-        """Return the number of columns of `product`."""
+        """Return the number of columns of `product(groups)`: the most members that fit, plus 1."""
         columns: int = sum(times * (self.tables[key].shape[1] - 1) for key, times in groups)
         return min(columns, self.most) + 1

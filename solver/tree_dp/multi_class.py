@@ -1,8 +1,10 @@
-"""Gangs of several kinds by counting: how many members of every kind each domain can hold together, and the cost.
+"""Dynamic programming for gangs of several member classes: how many members of each class every domain can hold
+together, and at what cost.
 
-The goals from compactness to waste are sums over domains, and most rules bind the numbers in one domain. So a dynamic
-programme up the tree computes the exact cost of the best plans inside a domain. It also computes which nodes have which
-numbers of members in them (`solver.tree_dp.class_vectors`). CP-SAT then only decides ranks and names among these plans.
+The goals from compactness (goal 3) to waste (goal 4) are sums over domains, and most constraints limit the counts in
+one domain. So a dynamic programme up the tree computes the exact cost of the best plans inside a domain. It also
+computes how many members of each class these plans have on each node (`solver.tree_dp.class_vectors`). CP-SAT then only
+decides ranks and node names among these plans.
 """
 
 import math
@@ -27,20 +29,23 @@ from solver.tree_dp.multi_class_tables import NOTHING, Costs, TableEffort, Table
 from solver.tree_dp.spread_groups import SpreadWay, ways_to_spread
 
 _MIXTURES = 2_000
-"""The most combinations of numbers of members of every kind that are counted."""
+"""The most count vectors of a gang, such as (2, 0, 5) members of three classes. Gangs with more are not solved by these
+tables.
+"""
 
 _EFFORT = 2_000_000_000
-"""The additions of costs (about half a second) after which counting is abandoned."""
+"""The additions of costs (about half a second) after which the tables are abandoned."""
 _STATES = 100_000
-"""The most combinations of a domain and numbers of members that are compared by goals outside the cost."""
+"""The most pairs of a domain and a count vector that are compared by goals that do not fit into a cost."""
 
 
 @dataclass(frozen=True)
 class Best:
-    """The first goals of the best plans that place all members inside a domain.
+    """The first goal values of the best plans that place all members inside a domain.
 
-    `spread`: the used domains, by level. `preference_score`: the weight of node preferences. `terminating`: a lower
-    bound of the used capacity that terminating pods hold. It is exact if a cost has a digit for it.
+    `spread`: the values of goal 3, as in `DomainCounts`. `preference_score`: the weight of the fulfilled node
+    preferences. `terminating`: a lower bound of the used capacity that terminating pods hold. It is exact if a cost has
+    a digit for it.
     """
 
     spread: DomainCounts
@@ -50,13 +55,13 @@ class Best:
 
 @dataclass(frozen=True)
 class Narrowed:
-    """The nodes that the best plans inside a domain can use, and their goals as far as goals do not distinguish
-    members.
+    """The nodes that the best plans inside a domain can use, and the goal values of these plans as far as counts decide
+    them.
 
-    `capacity`: the most members of each shape on the nodes, shapes x nodes. If several kinds share a shape, it is the
-    node's capacity for the shape, or 0 if it gets none. Of nodes that differ in names only, only the first ones by name
-    remain: as many as there are members. `reached`: goals by name and part. `one`: one of these plans, the node of
-    every member.
+    `capacity`: shapes x nodes, the most members of each shape in such a plan. If several classes share a shape, it is
+    the node's capacity for the shape, or 0 if the node gets none. Of nodes that differ in names only, only the first
+    ones by name remain: as many as there are members. `reached`: goal values by name and part. `one`: one of these
+    plans, the node of every member.
     """
 
     capacity: Counts
@@ -65,13 +70,15 @@ class Narrowed:
 
 
 GoalPart = tuple[str, str]
-"""A goal and its part, as a plan reports them; the part is "" if the goal has one only."""
+"""The name of a goal and of its part, as a plan reports them, such as ("waste", "c/rack"). The part is "" if the goal
+has one only.
+"""
 _PREFERENCES, _TERMINATING = ("preferences", ""), ("terminating", "")
 
 
 @dataclass(frozen=True, slots=True)
 class _Digit:
-    """A digit of a cost: a part of a goal, with its largest value."""
+    """A part of a goal as a digit of a cost, which is a number in a mixed radix. `most`: its largest value."""
 
     part: GoalPart
     most: int
@@ -79,7 +86,11 @@ class _Digit:
 
 @dataclass(frozen=True)
 class _Waste:
-    """Costs up to waste, in two groups: digits that fit a cost, and `later` ones."""
+    """The weights of all goals up to waste, in two groups. `digits` fit into one 59-bit cost; `later_digits`, less
+    important, do not.
+
+    `costs` and `later`: the weights of the two groups.
+    """
 
     costs: Costs
     digits: Sequence[_Digit]
@@ -90,7 +101,7 @@ class _Waste:
 def mixtures_of(instance: Instance) -> "Mixtures | None":
     """Return the tables of an instance of which every member must be placed.
 
-    None if counting does not describe the instance exactly, or if there is too much to count.
+    None if counts cannot express all constraints of the gang, or if there are too many count vectors.
     """
     problem = instance.problem
     if instance.evicting or instance.pinned or not instance.pending:
@@ -110,13 +121,20 @@ def mixtures_of(instance: Instance) -> "Mixtures | None":
 
 
 def _whole_slices(instance: Instance) -> bool:
-    """Return whether slices only require that numbers in domains are multiples of their sizes."""
+    """Return whether slices only require that the number of a set's members in each domain is a multiple of the slice
+    size.
+    """
     sets = tuple(replace(pod_set, minimum=len(pod_set.members)) for pod_set in instance.problem.sets)
     return alike(replace(instance, problem=replace(instance.problem, sets=sets))) is not None
 
 
 class Mixtures:
-    """The results of counting for the domains of an instance, computed on demand. Raises `TooMuchError`."""
+    """The best plans inside each domain of an instance for several member classes, computed on demand by dynamic
+    programming.
+
+    `kinds`: the member classes. `ways`: the alternatives to keep topology spread. `counted` False: the goals do not fit
+    into a cost, so the tables cannot be used. Methods raise `TooMuchError` if the effort exceeds its limit.
+    """
 
     def __init__(self, instance: Instance, kinds: tuple[MemberClass, ...], ways: Sequence[SpreadWay]) -> None:
         self.instance, self.kinds = instance, kinds
@@ -133,7 +151,7 @@ class Mixtures:
                 "terminating": [_Digit(_TERMINATING, self.rules.most_terminating)],
             }
         )
-        # If a cost has no place for the capacity of terminating pods, `narrowed` compares it before waste.
+        # If a cost has no space for a digit of goal `terminating`, `narrowed` compares that goal before waste.
         self._digits = digits if _fits(digits) else [digit for digit in digits if digit.part != _TERMINATING]
         self.counted = _fits(self._digits)
         self._spread = spread
@@ -143,11 +161,15 @@ class Mixtures:
 
     @property
     def max_preference(self) -> int:
-        """An upper bound on the weight of node preferences."""
+        """The weight of fulfilled node preferences if every member gets the node that it prefers most: an upper
+        bound.
+        """
         return self.rules.max_preference
 
     def best(self, level: int, domain: int) -> Best | None:
-        """Return the best first goals inside one domain; None if it cannot hold every member."""
+        """Return the values of goal 3 of the best plans with all members inside one domain; None if it cannot hold
+        them.
+        """
         cost, _ = _cheapest(self._tables, level, domain, self.full)
         if cost is None:
             return None
@@ -159,12 +181,14 @@ class Mixtures:
         return Best(tuple(spread), self.max_preference - reached[_PREFERENCES], reached.get(_TERMINATING, 0))
 
     def narrowed(self, level: int, domain: int) -> Narrowed:
-        """Return the goals of the best plans inside a domain that can hold every member, and the nodes that they can
+        """Return the goal values of the best plans with all members inside a domain, and the nodes that these plans can
         use.
+
+        Raises `ValueError` if the domain cannot hold all members.
         """
         cost, compact = _cheapest(self._tables, level, domain, self.full)
         if cost is None:
-            raise ValueError("this domain cannot hold everybody")
+            raise ValueError("this domain cannot hold all members")
         waste = self._waste(level, _values(cost, self._digits))
         everything = len(self.kinds) == len(self._filled)
         tables = [Tables(self.rules, each.way, waste.costs, self.effort, waste.later, everything) for each in compact]
@@ -184,12 +208,16 @@ class Mixtures:
         )
 
     def _compared(self, paths: Sequence[BestPaths], level: int, domain: int) -> tuple[int, list[BestPaths]]:
-        """Return the least later cost of all members, and the paths that reach it. Raises `TooMuchError`."""
+        """Return the least cost in the goals outside the tables' cost, and those of `paths` that reach it. Raises
+        `TooMuchError`.
+        """
         costs = [each.later(level, domain, self.full) for each in paths]
         return min(costs), [each for each, cost in zip(paths, costs, strict=True) if cost == min(costs)]
 
     def _capacity(self, counts: Iterable[tuple[int, Vector]]) -> Counts:
-        """Return the most members of each shape on nodes, given numbers of each kind there."""
+        """Return, shapes x nodes, the most members of each shape in any best plan. `counts`: pairs of a node and a
+        count vector there.
+        """
         capacity = np.zeros_like(self.instance.capacity)
         owners = Counter(kind.shape for kind in self.kinds)
         for node, numbers in counts:
@@ -199,11 +227,13 @@ class Mixtures:
                 capacity[kind.shape, node] = max(capacity[kind.shape, node], most)
         used = np.flatnonzero(capacity.any(axis=0))
         if len(used) > sum(self.full):
-            capacity[:, self._of_no_use(used)] = 0
+            capacity[:, self._redundant_nodes(used)] = 0
         return capacity
 
     def _seated(self, counts: Mapping[int, Vector]) -> Nodes:
-        """Return the node of every member, given the numbers of every kind on each node."""
+        """Return the node of every member, by set and rank. `counts`: by node, how many members of each class are
+        there.
+        """
         rows: list[list[int | None]] = [[None] * len(pod_set.members) for pod_set in self.instance.problem.sets]
         in_order = sorted(counts, key=self.instance.tree.order.__getitem__)
         for place, kind in enumerate(self.kinds):
@@ -212,10 +242,10 @@ class Mixtures:
                 rows[kind.pod_set][rank] = node
         return tuple(map(tuple, rows))
 
-    def _of_no_use(self, nodes: Positions) -> Positions:
-        """Return the nodes that no best plan needs because of their names.
+    def _redundant_nodes(self, nodes: Positions) -> Positions:
+        """Return the nodes that no best plan needs, because enough equal nodes come before them by name.
 
-        Each has as many equal nodes with smaller names as there are members.
+        Enough are as many as there are members. Nodes are equal if they differ in names only.
         """
         instance, every = self.instance, self.instance.problem.nodes
         columns: list[Sequence[int] | Positions] = [instance.potential, instance.tree.domains(instance.tree.depth - 2)]
@@ -228,9 +258,9 @@ class Mixtures:
         return last
 
     def _waste(self, level: int, reached: Mapping[GoalPart, int]) -> _Waste:
-        """Return the costs of all goals up to the capacity left inside a domain.
+        """Return the weights of all goals up to waste, for plans inside a domain of `level`.
 
-        A goal with a known value needs only a digit that holds this value.
+        `reached`: goal values that are known already; each gets a digit just large enough for this value.
         """
         instance = self.instance
         inside = [(each, instance.problem.levels[each]) for each in range(level + 1, instance.tree.depth)]
@@ -253,7 +283,7 @@ class Mixtures:
         return _Waste(self._costs(_weights(digits)), digits, self._costs(_weights(later)) if later else NOTHING, later)
 
     def _costs(self, weights: Mapping[GoalPart, int]) -> Costs:
-        """Return costs with these weights of digits. Other parts of goals cost nothing."""
+        """Return the weights of digits as `Costs`. Parts of goals that are not in `weights` cost nothing."""
         levels = self.instance.problem.levels
         return Costs(
             tuple(weights.get((f"compactness/{name}", "gang"), 0) for name in levels),
@@ -266,7 +296,8 @@ class Mixtures:
 
 
 def _cheapest(tables: Sequence[Tables], level: int, domain: int, counts: Vector) -> tuple[int | None, list[Tables]]:
-    """Return the least cost of so many members inside a domain by any of these tables, and the tables that reach it.
+    """Return the least cost of placing `counts` members inside a domain by any of these tables, and the tables that
+    reach it.
 
     None and no tables if the members cannot be there.
     """
@@ -276,17 +307,21 @@ def _cheapest(tables: Sequence[Tables], level: int, domain: int, counts: Vector)
 
 
 def _in_order(digits: Mapping[str, Sequence[_Digit]]) -> list[_Digit]:
-    """Return digits, given by term of the goals, in the order of the goals (`solver.objective.ordered`)."""
+    """Return the digits in the order of the goals. `digits`: by term of a goal, as named in
+    `solver.objective.ordered`.
+    """
     return [*chain(*ordered(digits))]
 
 
 def _fits(digits: Sequence[_Digit]) -> bool:
-    """Return whether one cost holds all these digits."""
+    """Return whether one cost of `COST_BITS` bits holds all these digits."""
     return math.prod(digit.most + 1 for digit in digits) < 1 << COST_BITS
 
 
 def _weights(digits: Sequence[_Digit]) -> dict[GoalPart, int]:
-    """Return the weight of one unit of each digit in a mixed radix. `digits`: the most important first."""
+    """Return, by part of a goal, the weight of one unit of its digit in a mixed radix. `digits`: the most important
+    first.
+    """
     weights, weight = dict[GoalPart, int](), 1
     for digit in reversed(digits):
         weights[digit.part] = weight
@@ -295,7 +330,9 @@ def _weights(digits: Sequence[_Digit]) -> dict[GoalPart, int]:
 
 
 def _values(number: int, digits: Sequence[_Digit]) -> dict[GoalPart, int]:
-    """Return the values of the digits of a number, the most important first."""
+    """Return the digits of a number by part of a goal: the inverse of `_weights`. `digits`: the most important
+    first.
+    """
     values = dict[GoalPart, int]()
     for digit in reversed(digits):
         number, values[digit.part] = divmod(number, digit.most + 1)

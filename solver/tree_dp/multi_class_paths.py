@@ -1,7 +1,8 @@
-"""The way back from the tables to the nodes of the best plans, and the best among these by further goals.
+"""From the tables of several member classes back to nodes: which nodes the best plans use, and which plans are best by
+further goals.
 
-The tables hold as many goals as fit a cost. Plans that are equal by them are compared here by numbers of any size. Only
-the ways that lead to such plans are followed.
+The tables' cost holds only as many goals as fit into 59 bits. Plans with equal cost are compared here by the later
+goals, in numbers of any size. Only divisions that lead to plans of least cost are followed.
 """
 
 from collections import Counter
@@ -13,14 +14,15 @@ from solver.tree_dp.class_vectors import Vector, splits, splitting
 from solver.tree_dp.multi_class_tables import NOTHING, MergeStep, TableEffort, Tables
 
 _Split = tuple[Vector, Vector]
-"""The members in the children before one, and those in it."""
+"""A division of members: the count vector of the children before the last one, and that of the last one."""
 
 
 class BestPaths:
-    """The best ways to have so many members in a domain, by the costs of the tables and then by the later ones.
+    """The best ways to divide members among the nodes of a domain, by the cost of the tables and then by the later
+    cost.
 
-    `states`: how many numbers of members may be compared by later costs; None: later costs are ignored. Raises
-    `TooMuchError` if there are more.
+    `states`: how many pairs of a domain and a count vector may be compared by the later cost, else `TooMuchError` is
+    raised. None: the later cost is ignored.
     """
 
     def __init__(self, tables: Tables, states: int | None) -> None:
@@ -29,20 +31,26 @@ class BestPaths:
         self._last = self._instance.tree.depth - 1
         self._comparing = states is not None and tables.later is not NOTHING
         self._states = TableEffort(states or 0, tables.effort.deadline)
-        # The least later cost of so many members: in a domain, by its key; in the children up to one, by its step.
+        # The least later cost of a count vector: in a domain, by its key; in its children up to a step, by its place.
         self._in_domain: dict[tuple[int, Vector], int] = {}
         self._up_to: dict[tuple[int, Vector], int] = {}
 
     def later(self, level: int, number: int, counts: Vector) -> int:
-        """Return the least later cost of so many members in a domain, among the best ways to have them there."""
+        """Return the least later cost of placing `counts` members in a domain, among the ways of least cost in the
+        tables.
+
+        0 if the later cost is ignored, or if the domain can hold no member.
+        """
         key = self.tables.key(level, number)
         return 0 if key is None or not self._comparing else self._least(key, counts)
 
     def nodes(self, level: int, number: int, counts: Vector) -> Iterator[tuple[int, Vector]]:
-        """Yield the nodes of a domain with their numbers in the best ways to have so many members there.
+        """Yield the nodes of a domain with the count vectors that they can have in the best ways to place `counts`
+        members there.
 
-        Of nodes that differ in names only, as many as can be used are yielded: those with the first names. That also
-        holds for domains of nodes.
+        A node occurs once for each of its count vectors. Of nodes that differ in names only, as many as can be used are
+        yielded: those with the first names. Domains just above the node that differ in names only are reduced in the
+        same way.
         """
         wanted = {number: {counts}}
         for each in range(level, self._last):
@@ -55,9 +63,9 @@ class BestPaths:
                 yield node, total
 
     def one(self, level: int, number: int, counts: Vector) -> dict[int, Vector]:
-        """Return the nodes of a domain with their numbers in one of the best ways to have so many members there.
+        """Return one best way to place `counts` members in a domain: the count vector of each node that it uses.
 
-        Of alike nodes, those with the first names are used.
+        Of nodes that differ in names only, those with the first names are used.
         """
         wanted = {number: counts}
         for each in range(level, self._last):
@@ -68,9 +76,10 @@ class BestPaths:
         return wanted
 
     def _trace(self, level: int, number: int, totals: set[Vector], inside: dict[int, set[Vector]]) -> None:
-        """Add to `inside` the numbers in the children of a domain, if the domain has one of `totals`.
+        """Find which count vectors each child of a domain can have if the domain has one of `totals`, and add them to
+        `inside`.
 
-        Each of several alike children can have every number that the last one can have.
+        Each of several alike children can have every count vector that the last of them can have.
         """
         key = self.tables.key(level, number)
         if key is None:
@@ -89,14 +98,14 @@ class BestPaths:
             totals = rests
 
     def _first_by_name(self, level: int, alike: list[int], used: int) -> list[int]:
-        """Return the domains, of some alike ones, that a plan with the first names can use. It uses at most `used` of
-        them.
+        """Return those of some alike domains that the plan with the first node names can use, if a plan uses at most
+        `used` of them.
 
-        A domain is left out if `used` others are preferred to it. A domain is preferred to another if its names come
-        before the other's, sort by sort. The names of each sort are compared in order: the first with the first, and so
-        on.
+        A domain is left out if `used` others are preferred to it. A domain is preferred to another if each of its
+        nodes' names comes before the corresponding name of the other. Names correspond by class of alike nodes, and by
+        their order in the class.
         """
-        if level < self._last - 1 or len(alike) <= used or not self.tables.tells_nodes_apart:
+        if level < self._last - 1 or len(alike) <= used or not self.tables.has_all_goals:
             return alike
         names = np.array([self._names(level, each) for each in alike], dtype=np.int64)
         kept: list[int] = []
@@ -107,7 +116,9 @@ class BestPaths:
         return [alike[place] for place in sorted(kept)]
 
     def _names(self, level: int, domain: int) -> list[int]:
-        """Return the places in natural order of a node, or of a domain's nodes that can be used, sort by sort."""
+        """Return the places of a domain's usable nodes in natural order of names, class by class of alike nodes. For a
+        node, its own place.
+        """
         rank, key = self._instance.name_rank, self.tables.key(level, domain)
         if level == self._last or key is None:
             return [rank[domain]]
@@ -116,7 +127,9 @@ class BestPaths:
         return [place for sort in used for place in sorted(rank[node] for node in of_sort[sort])[: used[sort]]]
 
     def _take(self, level: int, number: int, total: Vector, inside: dict[int, Vector]) -> None:
-        """Add to `inside` the numbers in the children of a domain, in one of the best ways to have `total`."""
+        """Add to `inside` the count vector of each child that one of the best ways uses if the domain has `total`
+        members.
+        """
         key = self.tables.key(level, number)
         if key is None:
             return
@@ -131,7 +144,9 @@ class BestPaths:
                 inside[alike[step.key].pop(0)] = part
 
     def _best(self, step: MergeStep, total: Vector) -> Sequence[_Split]:
-        """Return the best ways to have so many members in the children up to one."""
+        """Return the best divisions of `total` members between the children before this step and the child of this
+        step.
+        """
         ways = self._ways(step, total)
         if not self._comparing:
             return ways
@@ -139,18 +154,20 @@ class BestPaths:
         return [way for way in ways if self._cost(step, way) == least]
 
     def _ways(self, step: MergeStep, total: Vector) -> list[_Split]:
-        """Return the best ways to have so many members in the children up to one, by the costs of the tables only."""
+        """Return the divisions of `total` members at this step that have the least cost in the tables. The later cost
+        is ignored.
+        """
         self.tables.effort.spend(splitting(step.before))
         return splits(step.before, self.tables.known[step.key].table, total, int(step.after[total]))
 
     def _cost(self, step: MergeStep, way: _Split) -> int:
-        """Return the least later cost of a way. That of the children before must be known."""
+        """Return the least later cost of a division. The later cost of the children before must be known already."""
         rest, part = way
         before = self._up_to[step.previous, rest] if step.previous else 0
         return before + self._least(step.key, part)
 
     def _least(self, key: int, counts: Vector) -> int:
-        """Return the least later cost of so many members in a domain of a sort."""
+        """Return the least later cost of `counts` members in a domain with this key."""
         if (key, counts) not in self._in_domain:
             self._states.spend(1)
             sort = self.tables.known[key]
@@ -159,7 +176,9 @@ class BestPaths:
         return self._in_domain[key, counts]
 
     def _inside(self, steps: Sequence[MergeStep], counts: Vector) -> int:
-        """Return the least later cost of so many members in all children of a domain."""
+        """Return the least later cost of `counts` members in all children of a domain. `steps`: those that merge its
+        children.
+        """
         wanted, ways = {counts}, list[tuple[MergeStep, dict[Vector, list[_Split]]]]()
         for step in reversed(steps):
             unknown = [total for total in wanted if (step.place, total) not in self._up_to]

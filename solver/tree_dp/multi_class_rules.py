@@ -1,4 +1,6 @@
-"""The arrays that all tables of a count share: requests and rules of an instance for all numbers of members."""
+"""Arrays over all count vectors of an instance with several member classes: requests, and what constraints allow. All
+tables share them.
+"""
 
 from functools import cached_property
 
@@ -11,14 +13,16 @@ from solver.problem import PodSet
 from solver.tree_dp.class_vectors import CostTable, Vector
 
 Allowed = NDArray[np.bool_]
+"""Flags by count vector: one axis per member class."""
 
 
 class MultiClassRules:
-    """Arrays that all tables of an instance share, with one axis per kind, over all numbers of members.
+    """Arrays over all count vectors, which have one axis per member class. Entry [2, 0] belongs to 2 members of the
+    first class.
 
-    `asked[resource]`: the requests of so many members; `used`: those of the scarcest resource. `in_set[place]`: the
-    members of a filled set among them. `allowed[level]`: whether so many may be in one domain. `penalties[kind, node]`:
-    the best weight of node preferences minus the node's weight.
+    `asked[resource]`: what the members request together; `used`: the same of the scarcest resource. `in_set[k]`: how
+    many of them belong to the k-th set that has members. `allowed[level]`: whether the constraints allow these members
+    in one domain of the level. `penalties[class, node]`: the best weight of node preferences minus the node's weight.
     """
 
     def __init__(self, instance: Instance, kinds: tuple[MemberClass, ...], filled: list[int]) -> None:
@@ -26,17 +30,17 @@ class MultiClassRules:
         shapes = [instance.problem.shapes[kind.shape] for kind in kinds]
         full = [len(kind.ranks) for kind in kinds]
         self.full: Vector = tuple(full)
-        # counts: kinds x (full[0] + 1) x (full[1] + 1) x ...; counts[k][c] = c[k]. The arrays below have the same axes
-        # except the first one.
+        # counts: classes x (full[0] + 1) x (full[1] + 1) x ...; counts[k][c] = c[k]. The arrays below have the same
+        # axes except the first one.
         self.counts = np.indices([count + 1 for count in full], dtype=np.int64)
         requests = np.array([shape.requests for shape in shapes], dtype=np.int64)
-        # asked[resource][c] = sum over kinds of requests[k, resource] * c[k]
+        # asked[resource][c] = sum over classes k of requests[k, resource] * c[k]
         self.asked = np.tensordot(requests.T, self.counts, axes=1)
         self.used = self.asked[instance.scarce]
         owners = np.array([[kind.pod_set == each for kind in kinds] for each in filled], dtype=np.int64)
         self.in_set = np.tensordot(owners, self.counts, axes=1)
         self.allowed = [self._allowed(level) for level in range(instance.tree.depth)]
-        # capacity, amounts: nodes x kinds, nodes x resources; each is no more than all members together could use.
+        # capacity, amounts: nodes x classes, nodes x resources; each is no more than all members together could use.
         self.capacity = np.minimum(instance.capacity[[kind.shape for kind in kinds]].T, full)
         self.amounts = np.minimum(np.maximum(instance.amounts, 0), self.capacity @ requests)
         preference_score = np.zeros((len(kinds), len(instance.problem.nodes)), dtype=np.int64)
@@ -48,7 +52,9 @@ class MultiClassRules:
         self.penalties = best[:, None] - preference_score
 
     def _allowed(self, level: int) -> Allowed:
-        """Return, by numbers of members, whether the rules of a level allow them in one of its domains."""
+        """Return, by count vector, whether multiples, caps, slices, required levels and `Together` allow these members
+        in one domain of `level`.
+        """
         problem = self.instance.problem
         fine = np.ones(self.used.shape, dtype=np.bool_)
         for place, position in enumerate(self.filled):
@@ -80,19 +86,21 @@ class MultiClassRules:
 
     @cached_property
     def present(self) -> CostTable:
-        """1 for numbers with at least one member."""
+        """By count vector, 1 if there is at least one member, else 0."""
         present: CostTable = np.any(self.in_set > 0, axis=0).astype(np.int64)
         return present
 
     @cached_property
     def sets_present(self) -> CostTable:
-        """The number of sets with at least one member."""
+        """By count vector, the number of sets with at least one member."""
         present: CostTable = np.sum(self.in_set > 0, axis=0, dtype=np.int64)
         return present
 
 
 def _allowed_of(pod_set: PodSet, level: int, counts: CostTable) -> Allowed:
-    """Return, by number of its members, whether a set's rules allow them in one domain of a level."""
+    """Return, by number of a set's members in `counts`, whether the set's own constraints allow them in one domain of
+    `level`.
+    """
     fine = np.ones(counts.shape, dtype=np.bool_)
     if pod_set.required == level:
         fine &= (counts == 0) | (counts == len(pod_set.members))

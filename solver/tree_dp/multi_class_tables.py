@@ -1,4 +1,6 @@
-"""The tables for gangs of several kinds: one table for every sort of domain, from the nodes up."""
+"""The tables of the dynamic programme for several member classes: one for each class of alike domains, from the nodes
+up.
+"""
 
 from dataclasses import dataclass, field
 
@@ -19,16 +21,16 @@ from solver.tree_dp.multi_class_rules import MultiClassRules
 from solver.tree_dp.spread_groups import SpreadWay
 
 _KEPT = 200
-"""How many additions each stored cost counts for: a limit of time is a limit of memory, too."""
+"""Each stored cost counts as this many additions, so that the limit of effort also limits memory."""
 
 
 class TooMuchError(Exception):
-    """Counting would take too long, so the caller tries another method."""
+    """The tables would take too much effort. The caller then tries another method."""
 
 
 @dataclass
 class TableEffort:
-    """The remaining additions of costs, and the deadline."""
+    """The remaining effort: additions of costs that may still be made (`left`), and the deadline."""
 
     left: int
     deadline: Deadline = NO_DEADLINE
@@ -45,7 +47,11 @@ class TableEffort:
 
 @dataclass(frozen=True)
 class Costs:
-    """The weight of each goal in a cost; 0: the goal is ignored. By level, except `disliked` and `terminating`."""
+    """The weight of each goal in a cost. A weight of 0, or an empty tuple, leaves the goal out.
+
+    By level: `gang` and `sets` weigh goal 3 (domains of the gang, domains summed over its sets), `room` and `left` the
+    parts (c) and (d) of waste. `disliked` weighs lost node preferences, `terminating` the capacity of terminating pods.
+    """
 
     gang: tuple[int, ...]
     sets: tuple[int, ...]
@@ -55,19 +61,22 @@ class Costs:
     terminating: int = 0
 
     def heeds_potential(self, level: int) -> bool:
-        """Whether a domain's own cost depends on its potential."""
+        """Whether these weights make a domain's own cost depend on its potential. False at ROOT, which has no
+        own cost.
+        """
         return level > ROOT and bool(self.room) and bool(self.room[level] or self.left[level])
 
 
 NOTHING = Costs((), (), 0, (), ())
-"""All goals are ignored."""
+"""Weights that leave out all goals."""
 
 
 @dataclass(frozen=True)
 class MergeStep:
-    """One step of a merge: another child, by its key, joins those before it.
+    """One step of the product of a domain's children: the child with this `key` joins the children before it.
 
-    `place`: the number of the step, from 1. `previous`: the number of the step before; 0: there is none.
+    `place`: the number of the step, from 1. `previous`: the number of the step before it; 0: this is the first.
+    `before` and `after`: the table of the children without and with this one.
     """
 
     place: int
@@ -79,9 +88,10 @@ class MergeStep:
 
 @dataclass(frozen=True)
 class SortOfDomain:
-    """The table of alike domains, of which one is `number` of `level`.
+    """A class of alike domains with their common table. `level` and `number` name one of the domains.
 
-    `steps`: child by child. Alike children that certainly stay empty, because fewer are enough, have no step.
+    `steps`: the product of the children's tables, child by child; empty for a node. Alike children beyond the number
+    that can have members at the same time have no step.
     """
 
     level: int
@@ -92,11 +102,11 @@ class SortOfDomain:
 
 @dataclass
 class Tables:
-    """One table per sort of domain, for given costs and one way to keep topology spread.
+    """The tables of an instance for given weights of goals and one alternative to keep topology spread.
 
-    Alike domains share a key: `known[key]`. `later`: costs that decide between plans with equal costs in the tables.
-    The tables do not contain them, but alike domains are equal in them, too. `tells_nodes_apart`: both together are all
-    goals before names.
+    Alike domains share a key: `known[key]`. `later`: weights of goals that decide between plans of equal cost. The
+    tables do not contain these goals, but alike domains are equal in them, too. `has_all_goals`: `costs` and `later`
+    together have all goals before node names.
     """
 
     rules: MultiClassRules
@@ -104,16 +114,15 @@ class Tables:
     costs: Costs
     effort: TableEffort
     later: Costs = NOTHING
-    tells_nodes_apart: bool = False
+    has_all_goals: bool = False
     known: list[SortOfDomain] = field(default_factory=list)
     _keys: dict[tuple[object, ...], int] = field(default_factory=dict)
     _steps: dict[tuple[int, int], MergeStep] = field(default_factory=dict)
     _key_of: dict[tuple[int, int], int | None] = field(default_factory=dict)
 
     def cost(self, level: int, number: int, counts: Vector) -> int | None:
-        """Return the least cost of so many members inside a domain, with no member elsewhere.
-
-        None if they cannot be there.
+        """Return the least cost of placing `counts` members inside a domain and none elsewhere. None: the domain cannot
+        hold them.
         """
         if not self.way.allows(level, number, counts):
             return None
@@ -127,8 +136,8 @@ class Tables:
         return int(table[counts])
 
     def children(self, level: int, number: int) -> dict[int, list[int]]:
-        """Return the children of a domain that have capacity, by key in ascending order, so that alike children are
-        together.
+        """Return, by key, the children of a domain that can hold members. Keys ascend, so the order is the same for
+        alike domains.
         """
         found: dict[int, list[int]] = {}
         for child in self.rules.instance.tree.children(level, number):
@@ -138,13 +147,16 @@ class Tables:
         return dict(sorted(found.items()))
 
     def key(self, level: int, number: int) -> int | None:
-        """Return the key of a domain; None if it has no capacity."""
+        """Return the key of a domain; None if it can hold no member."""
         if (level, number) not in self._key_of:
             last = self.rules.instance.tree.depth - 1
             self._key_of[level, number] = self._node(number) if level == last else self._domain(level, number)
         return self._key_of[level, number]
 
     def _domain(self, level: int, number: int) -> int | None:
+        """Return the key of a domain above the node; None if it can hold no member. Its table is computed, unless an
+        alike domain has one.
+        """
         alike = self.children(level, number)
         keys = tuple(key for key, children in alike.items() for _ in children[: self._of_use(key)])
         nobody = nothing(len(self.rules.full))
@@ -161,15 +173,17 @@ class Tables:
         return self._keys[sign]
 
     def _of_use(self, key: int) -> int | None:
-        """Return how many alike domains can have members at the same time; None if each of them must have members."""
+        """Return how many alike domains with this key can have members at the same time. None if each of them must have
+        members.
+        """
         table = self.known[key].table
         if table.flat[0] >= INFEASIBLE_COST:
             return None
         return sum(most for most, size in zip(self.rules.full, table.shape, strict=True) if size > 1)
 
     def _step(self, previous: MergeStep | None, key: int) -> MergeStep:
-        """Return the step that adds one more child. The first steps of different domains are often the same, and are
-        shared.
+        """Return the step that adds one more child, with this key, after the step `previous`. Equal first steps of
+        different domains are shared.
         """
         sign = (previous.place if previous else 0, key)
         if sign not in self._steps:
@@ -182,6 +196,9 @@ class Tables:
         return self._steps[sign]
 
     def _node(self, node: int) -> int | None:
+        """Return the key of a node; None if it can hold no member. Its table is computed, unless an alike node
+        has one.
+        """
         rules, instance = self.rules, self.rules.instance
         most = rules.capacity[node].tolist()
         if not any(most):
@@ -207,12 +224,14 @@ class Tables:
         return self._keys[sign]
 
     def _potential(self, level: int, number: int) -> int:
-        """Return the potential of a domain if the costs depend on it; else 0."""
+        """Return the potential of a domain; 0 if no weight makes a cost depend on it."""
         heeded = self.costs.heeds_potential(level) or self.later.heeds_potential(level)
         return self.rules.instance.domain_potential(level, number) if heeded else 0
 
     def _with_own(self, level: int, number: int, inside: CostTable) -> CostTable:
-        """Add the domain's own cost once a member is in it, and exclude the numbers that its rules forbid."""
+        """Add the domain's own cost to the table `inside` for all count vectors with members. Vectors that constraints
+        forbid become infeasible.
+        """
         if level == ROOT:
             return inside
         rules, costs = self.rules, self.costs
@@ -225,7 +244,9 @@ class Tables:
         return reaching(np.where(allowed, np.minimum(inside + own, INFEASIBLE_COST), INFEASIBLE_COST))
 
     def own_later(self, sort: SortOfDomain, counts: Vector) -> int:
-        """Return the domain's own later cost for so many members, which does not depend on their places inside."""
+        """Return the domain's own later cost if it has `counts` members, wherever they are inside. 0 at ROOT or without
+        members.
+        """
         level, rules, costs = sort.level, self.rules, self.later
         if level == ROOT or not any(counts):
             return 0
@@ -237,5 +258,7 @@ class Tables:
 
 
 def _weighed(amounts: CostTable, weight: int) -> CostTable:
-    """Return amounts times a weight, at most `INFEASIBLE_COST`. More would not fit 64 bits, and no best plan has it."""
+    """Return amounts times a weight, capped at `INFEASIBLE_COST`. More would not fit 64 bits, and no best plan
+    has it.
+    """
     return np.where(amounts > INFEASIBLE_COST // weight, INFEASIBLE_COST, amounts * weight)

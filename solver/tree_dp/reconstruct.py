@@ -1,4 +1,5 @@
-"""Ties by name for alike members with known tables: the first of all best plans, rank by rank.
+"""From the tables of alike members back to nodes: of all best plans, the plan whose node names come first, rank by
+rank.
 
 The next member stays on its predecessor's node or moves on to the smallest name that still allows a best plan. The
 search keeps the numbers of members that each open domain may end with. The tables of the untouched children decide
@@ -15,14 +16,16 @@ from solver.tree_dp.min_plus import INFEASIBLE_COST, WordTable, nothing
 from solver.tree_dp.single_class_tables import Domain, DomainTables
 
 Totals = NDArray[np.bool_]
-"""Flags: whether a number of members is possible. Position 0 is 0 members."""
+"""By number of members from 0 on, whether a domain may end with that number in a best plan."""
 
 
 @dataclass(slots=True)
 class _Open:
-    """A domain in which members are being placed. `count` and `sum`: those of the finished children.
+    """A domain in which members are being placed. `count` and `sum`: the members in its finished children, and their
+    cost.
 
-    `totals`: the numbers that the domain may end with in a best plan. `waiting`: untouched children by key.
+    `totals`: the numbers of members that the domain may end with in a best plan. `waiting`: by key, the children that
+    have no member yet.
     """
 
     domain: Domain
@@ -34,11 +37,11 @@ class _Open:
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """The next step to a node.
+    """A possible place of the next member: a node, and the domains to close and open on the way there.
 
-    `name`: the node's place in natural order. `path`: the domains to open on the way there, each with the numbers it
-    may end with. `depth`: how many open domains stay open. `unusable`: keys of children that no best plan uses after
-    this step.
+    `name`: the node's place in natural order of names. `path`: the domains to open, each with the numbers of members
+    that it may end with. `depth`: how many open domains stay open. `unusable`: keys of children that no best plan uses
+    after this move.
     """
 
     name: int
@@ -48,15 +51,15 @@ class _Move:
 
 
 def first_node(tables: DomainTables, domain: Domain, members: int) -> int:
-    """Return the place in natural order of the first node of the first best plan inside `domain`."""
+    """Return the place, in natural order of names, of the first node of the best plan inside `domain`."""
     move = _Seating(tables).enter(domain, _exactly(members), bound=None)
     if move is None:
-        raise ValueError("no plan to be seated")
+        raise ValueError("the domain cannot hold this number of members")
     return move.name
 
 
 def seated(tables: DomainTables, domain: Domain, members: int) -> list[int]:
-    """Return the nodes of all members in order of rank, in the first best plan."""
+    """Return the nodes of all members in order of rank: the best plan inside `domain` whose node names come first."""
     seating = _Seating(tables)
     move = seating.enter(domain, _exactly(members), bound=None)
     nodes: list[int] = []
@@ -68,13 +71,14 @@ def seated(tables: DomainTables, domain: Domain, members: int) -> list[int]:
 
 
 def _exactly(members: int) -> Totals:
+    """Return totals that allow one number of members only."""
     totals = np.zeros(members + 1, dtype=np.bool_)
     totals[members] = True
     return totals
 
 
 class _Seating:
-    """The open domains from the widest one to the node, and the possible moves."""
+    """The state of the search: the open domains from the widest one to the node, from which moves start."""
 
     def __init__(self, tables: DomainTables) -> None:
         self.tables = tables
@@ -86,7 +90,7 @@ class _Seating:
         return self.open[-1].domain.number
 
     def make(self, move: _Move) -> None:
-        """Close domains that the move leaves, open those on the way to the node, and place one member there."""
+        """Close the domains that the move leaves, open those on the way to its node, and place one member there."""
         while len(self.open) > move.depth:
             left = self.open.pop()
             if self.open:
@@ -105,7 +109,7 @@ class _Seating:
         self.open[-1].count += 1
 
     def next_move(self) -> _Move | None:
-        """Return the move to the smallest name; None if there is none."""
+        """Return the move to the smallest node name that still allows a best plan; None if there is none."""
         node = self.open[-1]
         best: _Move | None = None
         if node.totals[node.count + 1 :].any():
@@ -125,7 +129,11 @@ class _Seating:
         return best
 
     def enter(self, domain: Domain, totals: Totals, bound: int | None) -> _Move | None:
-        """Return the move to the smallest name inside a domain to be opened; None if none is below `bound`."""
+        """Return the move to the smallest node name inside a domain that is not open yet; None if no name is below
+        `bound`.
+
+        `totals`: the numbers of members that the domain may end with. `bound` None: any name is allowed.
+        """
         if not domain.groups:
             smaller = bound is None or domain.first_name < bound
             return _Move(domain.first_name, 0, ((domain, totals),)) if smaller else None
@@ -134,7 +142,10 @@ class _Seating:
         return None if move is None else _Move(move.name, 0, ((domain, totals), *move.path))
 
     def _into(self, around: _Open, count: int, done: WordTable, bound: int | None) -> _Move | None:
-        """Return the move to the smallest name in an untouched child; None if it is not below `bound`."""
+        """Return the move to the smallest node name in an untouched child of `around`; None if it is not below `bound`.
+
+        `count` and `done`: the members in its finished children, and their cost.
+        """
         best: _Move | None = None
         unusable: list[int] = []
         kept: list[int] = []
@@ -154,7 +165,7 @@ class _Seating:
         return _Move(best.name, 0, best.path, tuple(unusable))
 
     def _ways(self, children: tuple[Domain, ...], totals: Totals, bound: int | None) -> Iterator[_Move]:
-        """Yield moves into alike children, each with a smaller name than the one before."""
+        """Yield moves into alike children of one domain, each to a smaller name than the one before."""
         for child in children:
             if bound is not None and child.first_name >= bound:
                 return
@@ -164,9 +175,11 @@ class _Seating:
                 yield move
 
     def _usable(self, around: _Open, count: int, done: WordTable, key: int, kept: list[int]) -> Totals:
-        """Return the numbers that one untouched child of a key may end with; none of them: no best plan uses it.
+        """Return the numbers of members that one untouched child with this key may end with. All False: no best plan
+        uses it.
 
-        Children with a smaller first name that are not in `kept` are known to be in no best plan.
+        `count` and `done`: the members in the finished children of `around`, and their cost. Children with a smaller
+        first name that are not in `kept` are known to be in no best plan.
         """
         first = around.waiting[key][0].first_name
         later = [each for each, children in around.waiting.items() if children[0].first_name > first]
@@ -186,19 +199,23 @@ class _Seating:
         return usable
 
     def _may_end(self, around: _Open, count: int, done: WordTable) -> bool:
+        """Return whether a best plan may put no more members into `around`, which has `count` of them at the cost
+        `done`.
+        """
         if not around.totals[count] or any(self._must_have(key) for key in around.waiting):
             return False
         return bool((done == self.tables.raw[around.domain.key][:, count : count + 1]).all())
 
     def _must_have(self, key: int) -> bool:
-        """Return whether a child must have members."""
+        """Return whether children with this key must have members, because 0 members are infeasible there."""
         return bool(self.tables.products.tables[key][0, 0] >= INFEASIBLE_COST)
 
     def _opened(self, domain: Domain, totals: Totals) -> _Open:
+        """Return a domain as open, without members."""
         return _Open(domain, totals, nothing(self.tables.layout.words), 0, dict(domain.groups))
 
     def _take(self, around: _Open, child: Domain) -> None:
-        """Remove a child from the untouched ones."""
+        """Remove a child from the untouched children of `around`, because it is opened."""
         rest = tuple(each for each in around.waiting[child.key] if each is not child)
         if rest:
             around.waiting[child.key] = rest
@@ -206,5 +223,5 @@ class _Seating:
             del around.waiting[child.key]
 
     def _finished(self, left: _Open, count: int) -> WordTable:
-        """Return what a finished domain adds to its parent's table."""
+        """Return the column that a finished domain with `count` members adds to the sum of its parent."""
         return self.tables.table(left.domain)[:, count : count + 1]

@@ -1,4 +1,6 @@
-"""Dynamic programming over the tree for an instance whose members are all alike, with a proof of every goal."""
+"""The best plan of a gang whose members are all alike, by dynamic programming over the tree, with a proof of every
+goal.
+"""
 
 from operator import itemgetter
 
@@ -15,12 +17,15 @@ from solver.tree_dp.single_class_counts import holds, members_of
 from solver.tree_dp.single_class_tables import Domain, DomainTables, domain_tables_of, ways_to_count
 
 _MANY = 512
-"""From this number of members on, full tables are slow. So the primary components are compared first, alone."""
+"""From this number of members on, full tables are slow. So the primary words (the goals before waste) are compared
+first, alone.
+"""
 
 
 def solve_tree_dp(instance: Instance) -> Solved | SolveStatus | None:
-    """Return the best plan, or the proof that there is none; None if counting does not describe the
-    instance exactly.
+    """Return the best plan without evictions, or INFEASIBLE as a proof that there is none.
+
+    None if counting members does not express all constraints of the gang, or if amounts are too large.
     """
     ways = ways_to_count(instance)
     if ways is None:
@@ -41,7 +46,9 @@ def solve_tree_dp(instance: Instance) -> Solved | SolveStatus | None:
 
 
 def _best_plan(tables: DomainTables) -> Nodes | None:
-    """Return the best plan by these tables with at least one and the needed members; None if there is none."""
+    """Return the best plan by these tables: with all members, else with as many as fit. None if the minimum does not
+    fit, or no member does.
+    """
     members, needed = len(tables.kind.ranks), needed_members(tables.instance.problem)
     domain = _best_domain(tables, members)
     if domain is None:
@@ -51,15 +58,18 @@ def _best_plan(tables: DomainTables) -> Nodes | None:
 
 
 def _key(instance: Instance, nodes: Nodes) -> tuple[tuple[int, ...], ...]:
-    """Return the goals of a plan in their order, each with its parts, and its names. Smaller is better."""
+    """Return a plan's comparison key: the goals in their order, each with its parts, then the node names. Smaller is
+    better.
+    """
     names = tuple(instance.name_rank[node] for row in nodes for node in row if node is not None)
     return (*(comparison_key(goal) for goal in goals_of(instance, nodes, ())), names)
 
 
 def _best_domain(tables: DomainTables, members: int) -> Domain | None:
-    """Return the narrowest domain with the best plan for so many members; None if there is none.
+    """Return the narrowest domain that holds this many members, with the best plan among its level. None if no domain
+    does.
 
-    Among equally good domains, it is the one whose plan begins with the first name.
+    Among equally good domains, the plan with the first node name decides.
     """
     for level in range(tables.instance.tree.depth - 1, tables.rules.required - 1, -1):
         best = _best_of_level(tables, level, members)
@@ -69,10 +79,11 @@ def _best_domain(tables: DomainTables, members: int) -> Domain | None:
 
 
 def _best_of_level(tables: DomainTables, level: int, members: int) -> list[Domain]:
-    """Return the equally good domains of a level. Candidates are solved in order of their bounds, until a bound is too
-    high.
+    """Return the domains of a level whose plans for this many members are equally good and best; empty if no domain
+    holds them.
 
-    The rules around a domain allow all candidates. So a result for one domain holds for domains that are alike inside.
+    Domains are solved in order of their lower bounds, until a bound exceeds the best score. A domain that is alike
+    inside and has an equal bound gets the result of the one solved before.
     """
     best: list[Domain] = []
     best_score: DomainCost | None = None
@@ -99,9 +110,9 @@ def _best_of_level(tables: DomainTables, level: int, members: int) -> list[Domai
 def _best_heads(
     tables: DomainTables, level: int, possible: list[tuple[int, DomainCost]], members: int
 ) -> list[tuple[int, DomainCost]]:
-    """Return the candidates with the best primary components of all.
+    """Return the candidates whose plans are best in the primary words, the goals before waste. Sorted by bound.
 
-    Their bounds then contain the exact primary components.
+    `possible`: pairs of a domain and its bound. In the pairs returned, the bounds begin with the exact primary words.
     """
     heads, words = tables.primary, tables.layout.primary
     kept: list[tuple[int, DomainCost]] = []
@@ -121,7 +132,7 @@ def _best_heads(
 
 
 def _first_by_name(tables: DomainTables, domains: list[Domain], members: int) -> Domain:
-    """Return the domain whose plan begins with the first name. Domains of one level share no node."""
+    """Return the domain whose plan begins with the first node name. `domains`: of one level, so no two share a node."""
     chosen, first = domains[0], None
     for domain in sorted(domains, key=lambda each: each.first_name):
         if first is not None and domain.first_name > first:
@@ -133,11 +144,11 @@ def _first_by_name(tables: DomainTables, domains: list[Domain], members: int) ->
 
 
 def _score(tables: DomainTables, domain: Domain, members: int) -> DomainCost:
-    """Return the values by which a plan with so many members in a domain is compared, in the order of the goals.
+    """Return the values by which a plan with this many members in a domain is compared, in the order of the goals.
 
-    The domain's table has the values inside the domain. The usable capacity of the domain and of its parents is
-    inserted before the secondary values. This capacity decides the parts (a) and (b) of waste, which the tables leave
-    out (`around_split`).
+    The domain's table has the values inside the domain. It leaves out the parts (a) and (b) of waste (`around_split`).
+    They are decided by the potential of the domain and of its parents, which is inserted between the primary and
+    secondary words.
     """
     instance, primary = tables.instance, tables.layout.primary
     words = tables.table(domain)[:, members].tolist()
@@ -148,6 +159,9 @@ def _score(tables: DomainTables, domain: Domain, members: int) -> DomainCost:
 
 
 def _rows(instance: Instance, kind: MemberClass, nodes: list[int]) -> Nodes:
+    """Return the plan's nodes by set and rank. `nodes`: those of the class's members by rank. All other members are not
+    placed.
+    """
     rows: list[tuple[int | None, ...]] = []
     for position, pod_set in enumerate(instance.problem.sets):
         nodes_of_set = nodes if position == kind.pod_set else []

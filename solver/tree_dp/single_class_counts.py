@@ -1,4 +1,4 @@
-"""How many members a gang of one class can place, by counting: no search, and CP-SAT is not loaded."""
+"""How many members a gang of one member class can place, by counting: no search, and CP-SAT is not loaded."""
 
 from solver.bounds.eviction_closure import cleared
 from solver.capacity import needed_members
@@ -11,7 +11,8 @@ from solver.tree_dp.single_class_tables import Domain, DomainTables, countable, 
 def no_room(instance: Instance) -> bool:
     """Return whether counting proves that the minimum does not fit, even if all useful victims go. False: it may fit.
 
-    The capacity must suffice for the minimum if rules about numbers are ignored.
+    A gang without constraints on counts (`CountingRules.numbers`) is not checked, because
+    `bounds.domain_cover.too_small` does that.
     """
     room = cleared(instance)
     found = countable(room)
@@ -22,7 +23,9 @@ def no_room(instance: Instance) -> bool:
 
 
 def has_room(instance: Instance) -> bool | None:
-    """Return whether the minimum fits without evictions; None if counting does not describe the gang exactly."""
+    """Return whether the minimum fits without evictions; None if counting members does not express all constraints of
+    the gang.
+    """
     answers = [
         None if tables is None else members_of(tables) >= needed_members(instance.problem)
         for tables in (domain_tables_of(instance, *way) for way in ways_to_count(instance) or ())
@@ -31,9 +34,10 @@ def has_room(instance: Instance) -> bool | None:
 
 
 def members_by_domain(instance: Instance, level: int) -> dict[int, int] | None:
-    """Return how many members each domain of `level` (or ROOT) can hold without evictions.
+    """Return how many members each domain of `level` (or ROOT) can hold without evictions. Domains without capacity
+    have no entry.
 
-    None if counting does not describe the gang exactly. Domains without capacity have no entry.
+    None if counting members does not express all constraints of the gang.
     """
     found = countable(instance)
     tables = None if found is None else domain_tables_of(instance, *found)
@@ -43,15 +47,16 @@ def members_by_domain(instance: Instance, level: int) -> dict[int, int] | None:
 
 
 def members_of(tables: DomainTables) -> int:
-    """Return the most members that one allowed domain can hold; 0 if there is none.
+    """Return the most members that one domain of the required level can hold; 0 if no domain can hold any.
 
-    Members that fit a narrower domain fit the allowed domain around it.
+    Members that fit a narrower domain also fit the domain of the required level around it.
     """
     return max(_most(tables, tables.rules.required).values(), default=0)
 
 
 def _most(tables: DomainTables, level: int) -> dict[int, int]:
-    """Return how many members each domain of `level` (or ROOT) can hold within the rules of its parents.
+    """Return how many members each domain of `level` (or ROOT) can hold, under its own constraints and those of its
+    parents.
 
     Domains without capacity have no entry.
     """
@@ -62,12 +67,15 @@ def _most(tables: DomainTables, level: int) -> dict[int, int]:
 
 
 def _most_in(tables: DomainTables, domain: Domain) -> int:
+    """Return the most members that a domain can hold; 0 if it can hold none."""
     counts = range(tables.table(domain).shape[1] - 1, -1, -1)
     return next((count for count in counts if holds(tables, domain, count)), 0)
 
 
 def holds(tables: DomainTables, domain: Domain, count: int) -> bool:
-    """Return whether so many members fit a domain and the rules of its parents."""
+    """Return whether exactly `count` members can be in a domain and no others elsewhere, under all constraints on
+    counts.
+    """
     table, rules = tables.table(domain), tables.rules
     if count >= table.shape[1] or table[0, count] >= INFEASIBLE_COST:
         return False

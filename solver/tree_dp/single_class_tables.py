@@ -1,6 +1,6 @@
-"""The dynamic programme for alike members: the recurrence up the tree, and the gangs that it describes exactly.
+"""The dynamic programme for alike members: the recurrence up the tree, and the gangs to which it applies.
 
-The tables hold the best goals of every domain for every number of members.
+The table of a domain gives, for every number n of members, the best goal values of n members inside it.
 """
 
 import itertools
@@ -20,22 +20,22 @@ from solver.objective import ordered, precedes
 from solver.problem import Spread
 from solver.tree import ROOT
 from solver.tree_dp.min_plus import INFEASIBLE_COST, Layout, Products, WordTable, layout_of
-from solver.tree_dp.spread_groups import MOST_WAYS, binds_nobody, level_of_groups, possible_emptiest
+from solver.tree_dp.spread_groups import MOST_WAYS, level_of_groups, never_binds, possible_emptiest
 
 _LARGE = 1 << 62
-"""A limit of members for domains without one: more members than any table has."""
+"""The maximum of members for a domain without a maximum: more members than any table has."""
 
 Sums = list[tuple[str, int]]
-"""Sums over a domain that a table holds: the name of each with its largest value."""
+"""Values that a table sums over domains: pairs of a name and the largest possible sum."""
 
 
 @dataclass(frozen=True)
 class CountingRules:
-    """The rules of a gang of one kind besides capacity, level by level.
+    """All constraints of a gang of one member class besides capacity, as limits on the number of members in a domain.
 
     `required`: the narrowest level of which one domain must hold all members. `multiple[level]`: the number in a domain
-    is a multiple of each of these. `caps[level]`: the most members by domain. `least[level]`: the fewest. A domain
-    without an entry has no limit.
+    is a multiple of each of these. `caps[level]`: the most members by domain. `least[level]`: the fewest members by
+    domain. A domain without an entry has no limit.
     """
 
     required: int
@@ -45,13 +45,17 @@ class CountingRules:
 
     @property
     def numbers(self) -> bool:
-        """Whether a rule binds the number of members in a domain, besides capacity."""
+        """Whether any constraint but capacity limits the number of members in a domain: a cap, a multiple or a
+        minimum.
+        """
         return any(self.caps) or any(self.multiple) or any(self.least)
 
 
 @dataclass(frozen=True, slots=True)
 class _GroupLimits:
-    """The most members by group of nodes, and the fewest."""
+    """By group of a topology spread or exclusion, the most members that it may get, and the fewest. No entry:
+    no limit.
+    """
 
     most: Mapping[str, int]
     least: Mapping[str, int]
@@ -59,9 +63,10 @@ class _GroupLimits:
 
 @dataclass(frozen=True)
 class Domain:
-    """A domain that has capacity. `groups`: its children by key, each sorted by the first name inside.
+    """A domain that can hold members. Alike domains have the same `key` and so one table.
 
-    `first_name`: the smallest place in natural order of a node inside that has capacity.
+    `groups`: pairs of a key and the children that have it, sorted by `first_name`. `first_name`: the smallest place, in
+    natural order of names, of a node inside that has capacity.
     """
 
     level: int
@@ -72,19 +77,20 @@ class Domain:
 
 
 def countable(instance: Instance) -> tuple[MemberClass, CountingRules] | None:
-    """Return the one kind of the gang with its rules, if counting describes it exactly with one set of rules; else
-    None.
+    """Return the one member class of the gang and its constraints, if a single set of limits on counts expresses them
+    exactly.
 
-    Also None if a domain must have members.
+    None otherwise, also if a domain must have members.
     """
     ways = ways_to_count(instance)
     return ways[0] if ways is not None and len(ways) == 1 and not any(ways[0][1].least) else None
 
 
 def ways_to_count(instance: Instance) -> list[tuple[MemberClass, CountingRules]] | None:
-    """Return the one kind of the gang with alternative sets of rules; None if counting does not describe it exactly.
+    """Return the one member class of the gang with alternative limits on counts; None if limits cannot express its
+    constraints.
 
-    Every valid plan keeps at least one of the sets, and a plan that keeps one breaks no rule of the gang. The sets
+    Every valid plan keeps at least one alternative, and a plan that keeps one breaks no constraint. The alternatives
     differ in the number of pods that the emptiest group of a topology spread ends with.
     """
     kinds = alike(instance)
@@ -109,13 +115,14 @@ def ways_to_count(instance: Instance) -> list[tuple[MemberClass, CountingRules]]
 
 
 _ByLevel = tuple[dict[int, int], ...]
-"""By level, a number for some domains."""
+"""By level, the limit of each domain that has one."""
 
 
 def _bounds_of_domains(instance: Instance, kind: MemberClass) -> list[tuple[_ByLevel, _ByLevel]] | None:
-    """Return caps, exclusions and topology spread as the most and the fewest members of domains, in all alternatives.
+    """Return caps, exclusions and topology spread as limits of domains: a list of alternatives, each with the most and
+    the fewest members.
 
-    None if that does not describe the rules exactly, or if there are too many alternatives.
+    None if limits cannot express the constraints exactly, or if there are too many alternatives.
     """
     caps: list[dict[int, int]] = [{} for _ in instance.problem.levels]
     for cap in instance.problem.sets[kind.pod_set].caps:
@@ -145,7 +152,11 @@ def _bounds_of_domains(instance: Instance, kind: MemberClass) -> list[tuple[_ByL
 def _bounded(
     caps: Sequence[dict[int, int]], places: Sequence[tuple[int, Mapping[str, int]]], limits: Sequence[_GroupLimits]
 ) -> tuple[_ByLevel, _ByLevel]:
-    """Return one alternative. `places`: for each rule the level of its groups, and the domain of each group."""
+    """Return the most and the fewest members by domain for one alternative.
+
+    `caps`: by level and domain. `places`: for each constraint the level of its groups, and the domain of each group.
+    `limits`: the limits of each constraint's groups.
+    """
     most: _ByLevel = tuple(map(dict, caps))
     least: _ByLevel = tuple({} for _ in caps)
     for (level, domains), limit in zip(places, limits, strict=True):
@@ -158,11 +169,12 @@ def _bounded(
 
 
 def _limits(instance: Instance, kind: MemberClass, rule: Spread) -> list[_GroupLimits] | None:
-    """Return topology spread as limits of groups, once for each possible number of pods in the emptiest group.
+    """Return a topology spread constraint as limits of its groups: one alternative for each possible number of pods in
+    the emptiest group.
 
-    None if that does not describe the rule exactly.
+    None if limits cannot express it exactly.
     """
-    if kind.shape not in rule.shapes or binds_nobody(rule):
+    if kind.shape not in rule.shapes or never_binds(rule):
         return [_GroupLimits({}, {})]
     if rule.victims:
         return None
@@ -186,16 +198,17 @@ def _limits(instance: Instance, kind: MemberClass, rule: Spread) -> list[_GroupL
 
 
 def domain_tables_of(instance: Instance, kind: MemberClass, rules: CountingRules) -> "DomainTables | None":
-    """Return the tables of a gang; None if amounts are too large to be packed."""
+    """Return the tables of a gang of one member class; None if its amounts are too large to be packed into words."""
     layout = layout_of(*around_split(sums_of(instance, kind)))
     return None if layout is None else DomainTables(instance, kind, rules, layout)
 
 
 def around_split(sums: Mapping[str, Sums]) -> tuple[Sums, Sums]:
-    """Return sums in the order of the goals: those before the waste of a domain and its parents, and those after it.
+    """Return the sums in the order of the goals, divided at the parts (a) and (b) of waste: those before, and those
+    after.
 
-    `sums`: by term, named as in `solver.objective.ordered`. That waste, (a) and (b), is known without a table, so the
-    tables leave it out.
+    `sums`: by term of a goal, named as in `solver.objective.ordered`. The parts (a) and (b) are the potential of a
+    domain and of its parents. They are known without a table, so the tables leave them out.
     """
     before = {term for term in sums if precedes(term, "waste/a")}
     primary = ordered({term: sums[term] for term in before})
@@ -204,7 +217,7 @@ def around_split(sums: Mapping[str, Sums]) -> tuple[Sums, Sums]:
 
 
 def sums_of(instance: Instance, kind: MemberClass) -> dict[str, Sums]:
-    """Return the sums in the table of a domain, by term of the goals, named as in `solver.objective.ordered`.
+    """Return the sums that a domain's table holds, by term of a goal as named in `solver.objective.ordered`.
 
     A node's `terminating` sum is at most what terminating pods hold there, because members never use more than `free`.
     """
@@ -235,11 +248,11 @@ def _weights(instance: Instance, kind: MemberClass) -> Counts:
 
 
 class DomainTables:
-    """The tables of a gang, each computed at its first use. Alike domains share one key and table.
+    """The tables of a gang of one member class, each computed at its first use. Alike domains share one key and table.
 
-    Sums without a place in the layout are left out. `raw[key]`: the children's product, before the domain's own part.
-    `weights[node]`: of the node preferences. `now[node]`: the free capacity of the scarcest resource that no
-    terminating pod holds.
+    Sums without a place in the layout are left out. `raw[key]`: the product of the children's tables, before the
+    domain's own part is added. `weights[node]`: the weight of its node preferences. `now[node]`: the free capacity of
+    the scarcest resource that no terminating pod holds.
     """
 
     def __init__(self, instance: Instance, kind: MemberClass, rules: CountingRules, layout: Layout) -> None:
@@ -261,29 +274,29 @@ class DomainTables:
 
     @cached_property
     def primary(self) -> "DomainTables":
-        """The gang's tables with the primary components only.
+        """The gang's tables with the primary words only: goal 3, without waste.
 
         Far fewer domains differ in them: of a node's free capacity, only the part that terminating pods hold counts.
         """
         return DomainTables(self.instance, self.kind, self.rules, self.layout.primary_alone)
 
     def table(self, domain: Domain) -> WordTable:
-        """Return the best vectors of a domain by number of members."""
+        """Return the table of a domain: its best goal vector for each number of members."""
         return self.products.tables[domain.key]
 
     def domains(self, level: int) -> list[Domain]:
-        """Return all domains of a level (or ROOT) that have capacity."""
+        """Return all domains of a level (or ROOT) that can hold a member."""
         found = (self.domain(level, number) for number in range(self.instance.tree.count(level)))
         return [domain for domain in found if domain is not None]
 
     def domain(self, level: int, number: int) -> Domain | None:
-        """Return a domain of a level (or ROOT); None if it has no capacity."""
+        """Return a domain of a level (or ROOT) by its number; None if it can hold no member."""
         if (level, number) not in self._domains:
             self._domains[level, number] = self._written(level, number)
         return self._domains[level, number]
 
     def _written(self, level: int, number: int) -> Domain | None:
-        """Compute a domain and its table; None if it has no capacity. Raises `OutOfTimeError`."""
+        """Compute a domain and its table; None if it can hold no member. Raises `OutOfTimeError`."""
         self.instance.deadline.check()
         if level == self.instance.tree.depth - 1:
             most = self._capacity[number]
@@ -295,6 +308,7 @@ class DomainTables:
         return self._domain(level, number, children) if children else None
 
     def _domain(self, level: int, number: int, children: list[Domain]) -> Domain:
+        """Return a domain with these children. Its table is computed, unless an alike domain has one."""
         by_key: dict[int, list[Domain]] = {}
         for child in sorted(children, key=lambda each: each.first_name):
             by_key.setdefault(child.key, []).append(child)
@@ -308,6 +322,9 @@ class DomainTables:
         return Domain(level, number, key, min(child.first_name for child in children), groups)
 
     def _node_key(self, node: int, most: int) -> int:
+        """Return the key of a node that holds up to `most` members. Its table is computed, unless an alike node has
+        one.
+        """
         level = self.instance.tree.depth - 1
         now, leaving = int(self.now[node]), self._leaving[node]
         weight = self._shape.preferences.get(node, 0)
@@ -319,18 +336,18 @@ class DomainTables:
             alone = np.zeros((self.layout.words, len(counts)), dtype=np.int64)
             self._add(alone, "preferences", counts * (self.best_weight - weight))
             if waits:
-                # The upper limit is the layout's. Only tables that count victims as gone (`no_room`) reach it.
+                # The layout assumes at most `leaving`. Only tables in which victims are gone (`no_room`) exceed it.
                 self._add(alone, "terminating", np.clip(counts * self._request - now, 0, leaving))
             self.raw[key] = alone
             self.products.tables.append(self._with_own(level, potential, limits, alone))
         return key
 
     def _with_own(self, level: int, potential: int, limits: tuple[int, int], inside: WordTable) -> WordTable:
-        """Return the table with the domain's own part once a member is in it, without the numbers that its rules
-        forbid.
+        """Add the domain's own part to the table `inside`, the product of its children's tables. Counts that its limits
+        forbid become infeasible.
 
-        table[:, n] = inside[:, n] + own(n), own(0) = 0: a domain without a member costs nothing. `inside` is the
-        children's product, words x (n + 1). The recurrence begins with the nodes' own tables.
+        table[:, n] = inside[:, n] + own(n), and own(0) = 0, because a domain without a member costs nothing. `limits`:
+        the fewest and the most members. At a node, `inside` is the node's cost without the domain's own part.
         """
         table = inside.copy()
         if level == ROOT:
@@ -349,23 +366,32 @@ class DomainTables:
         return table
 
     def _add(self, table: WordTable, component: str, amounts: WordTable) -> None:
+        """Add amounts to a value of the packed vectors, by its name. Nothing happens if the layout leaves the value
+        out.
+        """
         if component in self.layout.at:
             word, shift = self.layout.at[component]
             table[word] += amounts << shift
 
     def _potential(self, level: int, number: int) -> int:
+        """Return the potential of a domain; 0 if the tables leave out waste, which is the only goal that
+        depends on it.
+        """
         return 0 if self._primary_only else self.instance.domain_potential(level, number)
 
     def _limits(self, level: int, number: int) -> tuple[int, int]:
-        """Return the fewest members for a domain, and the most."""
+        """Return the fewest and the most members that a domain may have by its minimums and caps. Capacity and
+        multiples are not counted.
+        """
         if level == ROOT:
             return 0, _LARGE
         return self.rules.least[level].get(number, 0), self.rules.caps[level].get(number, _LARGE)
 
     def encloses(self, level: int, members: int) -> NDArray[np.bool_]:
-        """Return, by domain of `level` (or ROOT), whether it can have all members although other domains require some.
+        """Return, by domain of `level` (or ROOT), whether the minimums of domains allow that all `members` are in it
+        and none elsewhere.
 
-        Every domain with a fewest number of members must reach it if all `members` are in this domain.
+        They do not if another domain has a minimum, or if a domain around it has a minimum above `members`.
         """
         tree = self.instance.tree
         found = np.ones(tree.count(level), dtype=np.bool_)

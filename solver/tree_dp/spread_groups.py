@@ -1,7 +1,7 @@
-"""Topology spread by counting.
+"""Topology spread as limits on counts.
 
-If the final number of pods in the emptiest group is given, hard spread only limits how many members each group may get.
-There are few such numbers, so each one is a count of its own.
+If the final number of pods in the emptiest group is fixed, hard topology spread only limits how many members each group
+may get. Few such numbers are possible, and the dynamic programme runs once for each.
 """
 
 import itertools
@@ -20,16 +20,18 @@ from solver.tree_dp.class_vectors import CostTable, Vector
 from solver.tree_dp.multi_class_rules import Allowed
 
 MOST_WAYS = 16
-"""The most alternatives that are counted; CP-SAT solves rules with more. Each alternative is a dynamic programme."""
+"""The most alternatives to keep topology spread for which tables are computed. If there are more, CP-SAT solves the
+gang.
+"""
 
 
 @dataclass(frozen=True)
 class SpreadGroups:
-    """One spread rule whose groups are domains of a level.
+    """One topology spread constraint whose groups are domains of `level`.
 
-    `held`: by domain that is a group, the pods that count there now. `counting[c]`, `bound[c]`: of `c[k]` members of
-    each kind k, the number that the rule counts and the number that it limits. `emptiest`: how many pods the emptiest
-    group may end with.
+    `held`: by domain that is a group, the pods that the constraint counts there now. `counting[c]` and `bound[c]`: of
+    the members in count vector c, how many the constraint counts and how many it limits. `skew`: its `maxSkew`.
+    `emptiest`: how many pods the emptiest group may end with.
     """
 
     level: int
@@ -40,20 +42,26 @@ class SpreadGroups:
     emptiest: range
 
     def within(self, held: int, emptiest: int) -> Allowed:
-        """Return, by numbers of members of each kind, whether a group that holds `held` pods may get them."""
+        """Return, by count vector, whether a group with `held` pods may get these members: it ends at most `skew` above
+        `emptiest`.
+
+        Members that the constraint does not limit may always come.
+        """
         within: Allowed = (self.bound == 0) | (held + self.counting <= emptiest + self.skew)
         return within
 
     def filled(self, held: int, emptiest: int) -> Allowed:
-        """Return, by numbers of members of each kind, whether they fill such a group to at least `emptiest` pods."""
+        """Return, by count vector, whether a group with `held` pods has at least `emptiest` pods after getting these
+        members.
+        """
         filled: Allowed = held + self.counting >= emptiest
         return filled
 
 
 @dataclass(frozen=True)
 class SpreadWay:
-    """One alternative to keep the rules: how many pods the emptiest group of each ends with. `tree`: that of the
-    domains.
+    """One alternative to keep all topology spread constraints: the number of pods that the emptiest group of each ends
+    with (`emptiest`).
     """
 
     tree: Tree
@@ -61,15 +69,15 @@ class SpreadWay:
     emptiest: tuple[int, ...]
 
     def sign(self, level: int, domain: int) -> tuple[int, ...]:
-        """Return a key that is equal for domains of a level that may get the same members.
+        """Return, by constraint, the pods that the group around a domain holds; -1: the domain is in no group.
 
-        It has, by rule, the pods that the group around the domain holds; -1: the domain is in no group.
+        Domains of one level with equal values may get the same members.
         """
         return tuple(rule.held.get(self._group(rule, level, domain), -1) for rule in self.rules)
 
     def allowed(self, level: int, domain: int, allowed: Allowed) -> Allowed:
-        """Return which of the `allowed` numbers these rules also allow in a domain: one that is a group, or inside a
-        group.
+        """Return which of the `allowed` count vectors the constraints also allow in a domain that is a group or lies
+        inside one.
         """
         part = tuple(map(slice, allowed.shape))
         for rule, emptiest in zip(self.rules, self.emptiest, strict=True):
@@ -81,9 +89,9 @@ class SpreadWay:
         return allowed
 
     def allows(self, level: int, domain: int, counts: Vector) -> bool:
-        """Return whether the rules allow so many members in one domain and none elsewhere.
+        """Return whether the constraints allow `counts` members in one domain and none elsewhere.
 
-        Rules that depend on places inside the domain are not checked.
+        Constraints whose groups lie inside the domain are checked only for groups elsewhere.
         """
         for rule, emptiest in zip(self.rules, self.emptiest, strict=True):
             empty = {group for group, held in rule.held.items() if held < emptiest}
@@ -98,8 +106,8 @@ class SpreadWay:
         return True
 
     def _group(self, rule: SpreadGroups, level: int, domain: int) -> int:
-        """Return the domain of a rule's level around a domain, or itself; -1: the domain is wider than the rule's
-        level.
+        """Return the group of a constraint that contains a domain, which may be the domain itself; -1: the domain is
+        wider than groups.
         """
         return self.tree.domain(rule.level, self.tree.nodes(level, domain)[0]) if rule.level <= level else -1
 
@@ -107,12 +115,12 @@ class SpreadWay:
 def ways_to_spread(instance: Instance, kinds: Sequence[MemberClass]) -> tuple[SpreadWay, ...] | None:
     """Return all alternatives to keep the topology spread of members that are all pending and all placed.
 
-    Each valid plan keeps at least one. None if counting does not describe the rules exactly, or if there are too many
-    alternatives.
+    Each valid plan keeps at least one. None if limits on counts cannot express the constraints, or if there are too
+    many alternatives.
     """
     rules: list[SpreadGroups] = []
     for spread in instance.spreads:
-        if binds_nobody(spread) or not any(kind.shape in spread.shapes for kind in kinds):
+        if never_binds(spread) or not any(kind.shape in spread.shapes for kind in kinds):
             continue
         rule = _groups_of(instance, kinds, spread)
         if rule is None:
@@ -125,7 +133,7 @@ def ways_to_spread(instance: Instance, kinds: Sequence[MemberClass]) -> tuple[Sp
 
 
 def _groups_of(instance: Instance, kinds: Sequence[MemberClass], spread: Spread) -> SpreadGroups | None:
-    """Return one rule as limits of domains; None if its groups are not domains of a level."""
+    """Return a topology spread constraint as limits of domains; None if its groups are not domains of one level."""
     place = level_of_groups(instance, np.flatnonzero(instance.usable).tolist(), spread.group)
     if place is None:
         return None
@@ -148,8 +156,12 @@ def _groups_of(instance: Instance, kinds: Sequence[MemberClass], spread: Spread)
     )
 
 
-def binds_nobody(spread: Spread) -> bool:
-    """Return whether a rule has no groups, or one group only, which is then the emptiest as well."""
+def never_binds(spread: Spread) -> bool:
+    """Return whether a constraint can never be violated, because it has no group, or one group only, which is then the
+    emptiest.
+
+    With `from_zero` one group suffices to violate it, because the emptiest group counts as empty.
+    """
     return len(spread.counts) < (1 if spread.from_zero else 2)
 
 
@@ -160,14 +172,15 @@ def possible_emptiest(
     most: int,
     counts: Mapping[str, int] | None = None,
 ) -> range:
-    """Return how many pods the emptiest group may end with.
+    """Return the possible numbers of pods in the emptiest group of a topology spread constraint, once the plan is
+    placed.
 
     The upper end is reached if members are too few for more, or if a group has no capacity for another. Below the lower
     end, the other groups cannot take all members that must be placed.
 
-    `opened`: the groups with capacity for members that count. `least`: how many members certainly come that the rule
-    both counts and limits. `most`: how many members that count come at most. `counts`: the present pods by group; None:
-    the counts of the rule.
+    `opened`: the groups with capacity for members that count. `least`: how many members certainly come that the
+    constraint both counts and limits. `most`: how many members that count come at most. `counts`: the present pods by
+    group; None: those of `spread`.
     """
     counts = spread.counts if counts is None else counts
     if spread.from_zero:
@@ -186,8 +199,10 @@ def possible_emptiest(
 def level_of_groups(
     instance: Instance, nodes: Sequence[int], group: Sequence[str | None]
 ) -> tuple[int, dict[str, int]] | None:
-    """Return the level of which the groups of these nodes are domains, and the domain of each; None if
-    there is none.
+    """Return the level of which the groups of these nodes are domains, and the domain of each group. None if no level
+    has them as domains.
+
+    `group`: by node, the name of its group; None: it is in no group.
     """
     for level in range(instance.tree.depth - 1, -1, -1):
         pairs = {(group[node], instance.tree.domain(level, node)) for node in nodes}

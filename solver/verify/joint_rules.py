@@ -1,4 +1,6 @@
-"""The independent check of several gangs in one plan: each gang's numbers, and the quotas that they share."""
+"""The independent check of a plan for several gangs: the minimum and multiples of each gang, and the quotas that they
+share.
+"""
 
 from collections.abc import Callable, Iterator
 
@@ -6,27 +8,27 @@ from solver.quota import Quota
 from solver.verify.plan_view import PlanView
 
 
-def _gangs(picture: PlanView) -> Iterator[str]:
-    for number, gang in enumerate(picture.problem.gangs):
-        placed = [each for pod_set in gang.pod_sets for each in picture.of_set[pod_set]]
+def _gangs(view: PlanView) -> Iterator[str]:
+    for number, gang in enumerate(view.problem.gangs):
+        placed = [each for pod_set in gang.pod_sets for each in view.of_set[pod_set]]
         if len(placed) < gang.minimum:
             yield f"gang {number} has {len(placed)} members, {gang.minimum} must be placed"
         for rule in gang.multiples:
-            if any(count % rule.of for count in picture.domains(rule.level, placed).values()):
-                yield f"gang {number} is not in multiples of {rule.of} in each {picture.level(rule.level)}"
+            if any(count % rule.of for count in view.domains(rule.level, placed).values()):
+                yield f"gang {number} is not in multiples of {rule.of} in each {view.level(rule.level)}"
 
 
-def _quotas(picture: PlanView) -> Iterator[str]:
-    for quota in picture.problem.quotas:
-        yield from _quota(picture, quota)
+def _quotas(view: PlanView) -> Iterator[str]:
+    for quota in view.problem.quotas:
+        yield from _quota(view, quota)
 
 
-def _quota(picture: PlanView, quota: Quota) -> Iterator[str]:
-    """Yield violated quotas. As in Kueue's admission, a queue's available quota is computed level by level upward."""
+def _quota(view: PlanView, quota: Quota) -> Iterator[str]:
+    """Yield exceeded quotas. As in Kueue's admission, a queue's available quota is computed level by level upward."""
     direct = [share.used for share in quota.shares]
     entered = set()
     for charge in quota.charges:
-        members = [each for each in picture.of_set[charge.pod_set] if each.member.shape == charge.shape]
+        members = [each for each in view.of_set[charge.pod_set] if each.member.shape == charge.shape]
         direct[charge.share] += charge.amount * len(members)
         if any(each.new for each in members):
             entered.add(charge.share)
@@ -37,8 +39,8 @@ def _quota(picture: PlanView, quota: Quota) -> Iterator[str]:
 
 
 def _available(quota: Quota, direct: list[int], position: int) -> int:
-    """Return the remaining quota of a share; negative if it is exceeded. `direct`: what is charged to each share
-    directly.
+    """Return the remaining quota of a queue or cohort; negative if it is exceeded. `direct`: what is charged to each of
+    them directly.
     """
     share, used = quota.shares[position], _used(quota, direct, position)
     if share.parent is None:

@@ -14,7 +14,7 @@ from solver.problem import Member, Problem
 
 @dataclass(frozen=True, slots=True)
 class PlacedMember:
-    """A member that has a node. `new`: this plan gave it the node."""
+    """A member that has a node in the plan. `new`: the plan gave it this node; False: it is pinned."""
 
     pod_set: int
     rank: int
@@ -24,9 +24,10 @@ class PlacedMember:
 
 
 class PlanView:
-    """A plan of valid form with its members listed: `placed`, and by set `of_set`, in order of set and rank.
+    """A plan with its members listed, for the checks. The plan must have one row of nodes per set, and existing nodes.
 
-    `evicted`: the victims. `leaving`: by node, the requests of its victims.
+    `placed`: all members with a node, in order of set and rank. `of_set`: the same by set. `evicted`: the victims.
+    `leaving`: by node, the requests of its victims.
     """
 
     def __init__(self, problem: Problem, plan: Plan) -> None:
@@ -48,17 +49,19 @@ class PlanView:
         self._paths = {node: (*layout.paths[node], layout.names[node]) for node in {each.node for each in self.placed}}
 
     def path(self, level: int, node: int) -> Path:
-        """The path of the domain of `level` (-1: the cluster) that holds the node of a member."""
+        """Return the path of the domain of `level` (-1: the cluster) that contains a node. The node must have a placed
+        member.
+        """
         return self._paths[node][: level + 1]
 
     def domains(self, level: int, placed: Iterable[PlacedMember]) -> Counter[Path]:
-        """Return, by domain of `level` (-1: the cluster), the number of these members."""
+        """Return, by path of a domain of `level` (-1: the cluster), how many of these members it has."""
         return Counter(self._paths[each.node][: level + 1] for each in placed)
 
     def asks(self, each: PlacedMember) -> tuple[int, ...]:
-        """Return a member's requests."""
+        """Return the amounts that a member requests, by resource."""
         return self.problem.shapes[each.member.shape].requests
 
     def level(self, level: int) -> str:
-        """The name of a level."""
+        """Return the name of a level, given its position."""
         return self.problem.levels[level]

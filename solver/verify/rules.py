@@ -1,4 +1,4 @@
-"""An independent check of a plan: every hard rule, and every goal value counted again.
+"""An independent check of a plan: every hard constraint, and every goal value counted again.
 
 Written from docs/decisions/0002 and `solver.problem` alone; it shares no code with the model that made the plan.
 """
@@ -15,28 +15,30 @@ from solver.verify.plan_view import PlacedMember, PlanView
 
 
 def verify(problem: Problem, plan: Plan) -> tuple[str, ...]:
-    """Return the faults of a plan as sentences; empty if it has none."""
+    """Return the faults of a plan as sentences: broken constraints and wrong goal values. Empty if it has none."""
     shape = tuple(_wrong_form(problem, plan))
     if shape:
         return shape
-    picture = PlanView(problem, plan)
-    return (*_broken(picture), *_wrong_goals(picture))
+    view = PlanView(problem, plan)
+    return (*_broken(view), *_wrong_goals(view))
 
 
 def broken_rules(problem: Problem, plan: Plan) -> tuple[str, ...]:
-    """Return the hard rules that a plan breaks, as sentences. Its goals are not checked."""
+    """Return the hard constraints that a plan breaks, as sentences; empty if it breaks none. Its goal values are not
+    checked.
+    """
     shape = tuple(_wrong_form(problem, plan))
     if shape:
         return shape
     return tuple(_broken(PlanView(problem, plan)))
 
 
-def _broken(picture: PlanView) -> Iterator[str]:
-    return (fault for check in CHECKS for fault in check(picture))
+def _broken(view: PlanView) -> Iterator[str]:
+    return (fault for check in CHECKS for fault in check(view))
 
 
 def _wrong_form(problem: Problem, plan: Plan) -> Iterator[str]:
-    """Yield faults of form, which would make the other checks meaningless."""
+    """Yield faults of form, such as a node that does not exist. The other checks rely on the form."""
     if [len(row) for row in plan.nodes] != [len(pod_set.members) for pod_set in problem.sets]:
         yield "the plan does not list every member of every set"
         return
@@ -52,121 +54,123 @@ def _wrong_form(problem: Problem, plan: Plan) -> Iterator[str]:
         yield f"a plan cannot be proven {plan.proof.value}"
 
 
-def _pinned(picture: PlanView) -> Iterator[str]:
-    for pod_set, row in zip(picture.problem.sets, picture.plan.nodes, strict=True):
+def _pinned(view: PlanView) -> Iterator[str]:
+    for pod_set, row in zip(view.problem.sets, view.plan.nodes, strict=True):
         for member, node in zip(pod_set.members, row, strict=True):
             if member.node is not None and member.node != node:
                 yield f"{member.key} does not stay where it is"
 
 
-def _eligible(picture: PlanView) -> Iterator[str]:
-    for each in picture.placed:
-        if each.new and each.node not in picture.problem.shapes[each.member.shape].nodes:
-            yield f"{each.member.key} may not run on {picture.problem.nodes.layout.names[each.node]}"
+def _eligible(view: PlanView) -> Iterator[str]:
+    for each in view.placed:
+        if each.new and each.node not in view.problem.shapes[each.member.shape].nodes:
+            yield f"{each.member.key} may not run on {view.problem.nodes.layout.names[each.node]}"
 
 
-def _room(picture: PlanView) -> Iterator[str]:
-    """Yield overcommitted nodes. A resource that no new member requests may be overcommitted already."""
+def _room(view: PlanView) -> Iterator[str]:
+    """Yield nodes on which new members request more than is free. A resource that no new member requests may be
+    overcommitted already.
+    """
     new: dict[int, list[tuple[int, ...]]] = {}
-    for each in picture.placed:
+    for each in view.placed:
         if each.new:
-            new.setdefault(each.node, []).append(picture.asks(each))
+            new.setdefault(each.node, []).append(view.asks(each))
     for position, amounts in sorted(new.items()):
-        free = picture.problem.nodes.free[position].tolist()
-        gone = picture.leaving.get(position, [])
-        for resource, name in enumerate(picture.problem.resources):
+        free = view.problem.nodes.free[position].tolist()
+        gone = view.leaving.get(position, [])
+        for resource, name in enumerate(view.problem.resources):
             asked = sum(each[resource] for each in amounts)
             if asked > 0 and asked > free[resource] + sum(each[resource] for each in gone):
-                yield f"{picture.problem.nodes.layout.names[position]} has too little {name}"
+                yield f"{view.problem.nodes.layout.names[position]} has too little {name}"
 
 
-def _minimums(picture: PlanView) -> Iterator[str]:
-    if len(picture.placed) < picture.problem.minimum:
-        yield f"{len(picture.placed)} members are placed, {picture.problem.minimum} must be"
-    for position, pod_set in enumerate(picture.problem.sets):
-        if len(picture.of_set[position]) < pod_set.minimum:
+def _minimums(view: PlanView) -> Iterator[str]:
+    if len(view.placed) < view.problem.minimum:
+        yield f"{len(view.placed)} members are placed, {view.problem.minimum} must be"
+    for position, pod_set in enumerate(view.problem.sets):
+        if len(view.of_set[position]) < pod_set.minimum:
             yield f"set {pod_set.name} has fewer than its {pod_set.minimum} members"
 
 
-def _required_levels(picture: PlanView) -> Iterator[str]:
-    problem = picture.problem
-    if problem.required is not None and len(picture.domains(problem.required, picture.placed)) > 1:
-        yield f"the gang is in several domains of {picture.level(problem.required)}"
+def _required_levels(view: PlanView) -> Iterator[str]:
+    problem = view.problem
+    if problem.required is not None and len(view.domains(problem.required, view.placed)) > 1:
+        yield f"the gang is in several domains of {view.level(problem.required)}"
     for position, pod_set in enumerate(problem.sets):
-        if pod_set.required is not None and len(picture.domains(pod_set.required, picture.of_set[position])) > 1:
-            yield f"set {pod_set.name} is in several domains of {picture.level(pod_set.required)}"
+        if pod_set.required is not None and len(view.domains(pod_set.required, view.of_set[position])) > 1:
+            yield f"set {pod_set.name} is in several domains of {view.level(pod_set.required)}"
 
 
-def _together(picture: PlanView) -> Iterator[str]:
-    for rule in picture.problem.together:
-        members = [each for each in picture.placed if each.pod_set in rule.pod_sets]
-        if len(picture.domains(rule.level, members)) > 1:
-            names = ", ".join(picture.problem.sets[pod_set].name for pod_set in rule.pod_sets)
-            yield f"sets {names} share no domain of {picture.level(rule.level)}"
+def _together(view: PlanView) -> Iterator[str]:
+    for rule in view.problem.together:
+        members = [each for each in view.placed if each.pod_set in rule.pod_sets]
+        if len(view.domains(rule.level, members)) > 1:
+            names = ", ".join(view.problem.sets[pod_set].name for pod_set in rule.pod_sets)
+            yield f"sets {names} share no domain of {view.level(rule.level)}"
 
 
-def _slices(picture: PlanView) -> Iterator[str]:
-    for position, pod_set in enumerate(picture.problem.sets):
+def _slices(view: PlanView) -> Iterator[str]:
+    for position, pod_set in enumerate(view.problem.sets):
         for rule in pod_set.slices:
             parts: dict[int, set[Path]] = {}
-            for each in picture.of_set[position]:
-                parts.setdefault(each.rank // rule.size, set()).add(picture.path(rule.level, each.node))
+            for each in view.of_set[position]:
+                parts.setdefault(each.rank // rule.size, set()).add(view.path(rule.level, each.node))
             if any(len(paths) > 1 for paths in parts.values()):
-                yield f"a slice of set {pod_set.name} is in several domains of {picture.level(rule.level)}"
+                yield f"a slice of set {pod_set.name} is in several domains of {view.level(rule.level)}"
 
 
-def _counts(picture: PlanView) -> Iterator[str]:
-    for rule in picture.problem.multiples:
-        if any(count % rule.of for count in picture.domains(rule.level, picture.placed).values()):
-            yield f"the gang is not in multiples of {rule.of} in each {picture.level(rule.level)}"
-    for position, pod_set in enumerate(picture.problem.sets):
-        yield from _counts_of_set(picture, pod_set, picture.of_set[position])
+def _counts(view: PlanView) -> Iterator[str]:
+    for rule in view.problem.multiples:
+        if any(count % rule.of for count in view.domains(rule.level, view.placed).values()):
+            yield f"the gang is not in multiples of {rule.of} in each {view.level(rule.level)}"
+    for position, pod_set in enumerate(view.problem.sets):
+        yield from _counts_of_set(view, pod_set, view.of_set[position])
 
 
-def _counts_of_set(picture: PlanView, pod_set: PodSet, placed: list[PlacedMember]) -> Iterator[str]:
+def _counts_of_set(view: PlanView, pod_set: PodSet, placed: list[PlacedMember]) -> Iterator[str]:
     for multiple in pod_set.multiples:
-        if any(count % multiple.of for count in picture.domains(multiple.level, placed).values()):
-            yield f"set {pod_set.name} is not in multiples of {multiple.of} in each {picture.level(multiple.level)}"
+        if any(count % multiple.of for count in view.domains(multiple.level, placed).values()):
+            yield f"set {pod_set.name} is not in multiples of {multiple.of} in each {view.level(multiple.level)}"
     for cap in pod_set.caps:
-        if any(count > cap.count for count in picture.domains(cap.level, placed).values()):
-            yield f"set {pod_set.name} has more than {cap.count} members in one {picture.level(cap.level)}"
+        if any(count > cap.count for count in view.domains(cap.level, placed).values()):
+            yield f"set {pod_set.name} has more than {cap.count} members in one {view.level(cap.level)}"
 
 
-def _exclusions(picture: PlanView) -> Iterator[str]:
-    for rule in picture.problem.exclusions:
-        members = [each for each in picture.placed if each.member.shape in rule.shapes]
+def _exclusions(view: PlanView) -> Iterator[str]:
+    for rule in view.problem.exclusions:
+        members = [each for each in view.placed if each.member.shape in rule.shapes]
         entered = _counted(rule.group, (each for each in members if each.new))
         for group, count in sorted(_counted(rule.group, members).items()):
             if entered[group] and count > rule.count:
                 yield f"{count} members that exclude each other are in {group}"
 
 
-def _separations(picture: PlanView) -> Iterator[str]:
-    for rule in picture.problem.separations:
-        sides = [[each for each in picture.placed if each.member.shape in side] for side in (rule.shapes, rule.others)]
+def _separations(view: PlanView) -> Iterator[str]:
+    for rule in view.problem.separations:
+        sides = [[each for each in view.placed if each.member.shape in side] for side in (rule.shapes, rule.others)]
         one, other = (_counted(rule.group, side) for side in sides)
         entered = _counted(rule.group, (each for side in sides for each in side if each.new))
         for group in sorted(entered):
             if one[group] and other[group]:
-                yield f"members that keep off each other are in {group}"
+                yield f"members of two shapes that must be apart are in {group}"
 
 
-def _conflicts(picture: PlanView) -> Iterator[str]:
-    gone = set(picture.plan.victims)
-    names = picture.problem.nodes.layout.names
-    new = [each for each in picture.placed if each.new]
-    for rule in picture.problem.conflicts:
+def _conflicts(view: PlanView) -> Iterator[str]:
+    gone = set(view.plan.victims)
+    names = view.problem.nodes.layout.names
+    new = [each for each in view.placed if each.new]
+    for rule in view.problem.conflicts:
         if not rule.victims <= gone:
             for each in new:
                 if each.member.shape in rule.shapes and each.node in rule.nodes:
-                    yield f"{each.member.key} is on {names[each.node]} though somebody there stays in its way"
+                    yield f"{each.member.key} is on {names[each.node]}, but a conflicting pod is not evicted"
 
 
-def _affinities(picture: PlanView) -> Iterator[str]:
-    for rule in picture.problem.affinities:
-        new = [each for each in picture.placed if each.new and each.member.shape in rule.shapes]
+def _affinities(view: PlanView) -> Iterator[str]:
+    for rule in view.problem.affinities:
+        new = [each for each in view.placed if each.new and each.member.shape in rule.shapes]
         near = [
-            set(there).union(*(_named(group, node) for node in _providers(picture, rule)))
+            set(there).union(*(_named(group, node) for node in _providers(view, rule)))
             for group, there in zip(rule.groups, rule.there, strict=True)
         ]
         shared = [{group[each.node] for each in new} for group in rule.groups]
@@ -174,17 +178,17 @@ def _affinities(picture: PlanView) -> Iterator[str]:
             continue
         for each in new:
             if any(group[each.node] not in names for group, names in zip(rule.groups, near, strict=True)):
-                yield f"{each.member.key} is near nobody that it wants to be near to"
+                yield f"{each.member.key} has no pod near it that its affinity requires"
 
 
-def _providers(picture: PlanView, rule: Affinity) -> Iterator[int]:
-    """Yield the nodes of pods that satisfy an affinity rule for others.
+def _providers(view: PlanView, rule: Affinity) -> Iterator[int]:
+    """Yield the nodes of pods that satisfy an affinity rule for the members that it limits.
 
     They are victims that stay, pinned members, and new members that the rule does not limit.
     """
-    for victim in rule.victims.difference(picture.plan.victims):
-        yield picture.problem.victims[victim].node
-    for each in picture.placed:
+    for victim in rule.victims.difference(view.plan.victims):
+        yield view.problem.victims[victim].node
+    for each in view.placed:
         if each.member.shape in rule.counted and not (each.new and each.member.shape in rule.shapes):
             yield each.node
 
@@ -194,21 +198,21 @@ def _named(group: tuple[str | None, ...], node: int) -> set[str]:
     return set() if name is None else {name}
 
 
-def _spreads(picture: PlanView) -> Iterator[str]:
-    for rule in picture.problem.spreads:
+def _spreads(view: PlanView) -> Iterator[str]:
+    for rule in view.problem.spreads:
         pods = Counter(rule.counts)
-        pods.update(_counted(rule.group, (each for each in picture.placed if each.member.shape in rule.counted)))
-        pods.subtract(_evicted_of(picture, rule))
+        pods.update(_counted(rule.group, (each for each in view.placed if each.member.shape in rule.counted)))
+        pods.subtract(_evicted_of(view, rule))
         least = 0 if rule.from_zero else min((pods[name] for name in rule.counts), default=0)
-        new = (each for each in picture.placed if each.new and each.member.shape in rule.shapes)
+        new = (each for each in view.placed if each.new and each.member.shape in rule.shapes)
         for group in sorted(_counted(rule.group, new)):
             if pods[group] - least > rule.skew:
                 yield f"{group} has {pods[group] - least} pods more than the emptiest, not {rule.skew}"
 
 
-def _evicted_of(picture: PlanView, rule: Spread) -> Counter[str]:
-    """Return, by group, the evicted pods that the rule counts."""
-    nodes = picture.problem.victims.node[[each for each in picture.plan.victims if each in rule.victims]].tolist()
+def _evicted_of(view: PlanView, rule: Spread) -> Counter[str]:
+    """Return, by group, the evicted pods that the topology spread constraint counted before."""
+    nodes = view.problem.victims.node[[each for each in view.plan.victims if each in rule.victims]].tolist()
     return Counter(name for node in nodes if (name := rule.group[node]) is not None)
 
 
@@ -216,23 +220,23 @@ def _counted(group: tuple[str | None, ...], placed: Iterable[PlacedMember]) -> C
     return Counter(name for each in placed if (name := group[each.node]) is not None)
 
 
-def _victim_gangs(picture: PlanView) -> Iterator[str]:
-    gone = Counter(victim.gang for victim in picture.evicted)
-    for position, gang in enumerate(picture.problem.victim_gangs):
+def _victim_gangs(view: PlanView) -> Iterator[str]:
+    gone = Counter(victim.gang for victim in view.evicted)
+    for position, gang in enumerate(view.problem.victim_gangs):
         left = gang.running - gone[position]
         if not gone[position] or left <= 0:
             continue
         if left < gang.minimum:
             yield f"gang {gang.name} is cut to {left}, below its minimum of {gang.minimum}"
         for part in gang.sets:
-            stay = part.running - len(part.victims.intersection(picture.plan.victims))
+            stay = part.running - len(part.victims.intersection(view.plan.victims))
             if stay < part.minimum:
                 yield f"set {part.name} of gang {gang.name} is cut to {stay}, below its minimum of {part.minimum}"
 
 
-def _budgets(picture: PlanView) -> Iterator[str]:
-    for budget in picture.problem.budgets:
-        gone = len(budget.victims.intersection(picture.plan.victims))
+def _budgets(view: PlanView) -> Iterator[str]:
+    for budget in view.problem.budgets:
+        gone = len(budget.victims.intersection(view.plan.victims))
         if gone > budget.allowed:
             yield f"budget {budget.name} allows {budget.allowed} evictions, not {gone}"
 
@@ -257,17 +261,17 @@ CHECKS: tuple[Callable[[PlanView], Iterator[str]], ...] = (
 )
 
 
-def _wrong_goals(picture: PlanView) -> Iterator[str]:
-    """Yield goals that are missing, wrongly counted, or whose bound contradicts the proof."""
-    claimed, counted = picture.plan.goals, list(recounted(picture))
+def _wrong_goals(view: PlanView) -> Iterator[str]:
+    """Yield goals that are missing, whose value is wrong, or whose bound contradicts the proof."""
+    claimed, counted = view.plan.goals, list(recounted(view))
     if [goal.name for goal in claimed] != [each.name for each in counted]:
         yield "the goals are not those of decision 2, in its order"
         return
     for goal, (name, value, parts, more_is_better) in zip(claimed, counted, strict=True):
         if goal.value != value or dict(goal.parts) != (parts if len(parts) > 1 else {}):
             yield f"goal {name} is {value} {parts}, not {goal.value} {dict(goal.parts)}"
-        if not _bound_fits(goal, picture.plan.proof, more_is_better=more_is_better):
-            yield f"goal {name} has the value {goal.value} and the bound {goal.bound}, {picture.plan.proof.value}"
+        if not _bound_fits(goal, view.plan.proof, more_is_better=more_is_better):
+            yield f"goal {name} has the value {goal.value} and the bound {goal.bound}, {view.plan.proof.value}"
 
 
 def _bound_fits(goal: Goal, proof: Proof, *, more_is_better: bool) -> bool:

@@ -95,10 +95,10 @@ class _Nowhere:
     def replace(self, objects: Sequence[Object], api_version: str) -> None:
         """Ignore the list."""
 
-    def put(self, thing: Object) -> None:
+    def put(self, item: Object) -> None:
         """Ignore the object."""
 
-    def drop(self, thing: Object) -> None:
+    def drop(self, item: Object) -> None:
         """Ignore the object."""
 
 
@@ -150,10 +150,10 @@ def test_a_resource_that_its_group_does_not_have_is_not_served() -> None:
 
 
 def test_an_object_that_we_fail_to_read_is_told_of_its_kind_and_hides_no_other() -> None:
-    def as_read(thing: Mapping[str, Any]) -> Mapping[str, Any]:
-        if thing["metadata"]["name"] == "a":
+    def as_read(item: Mapping[str, Any]) -> Mapping[str, Any]:
+        if item["metadata"]["name"] == "a":
             raise AttributeError("'str' object has no attribute 'get'")
-        return thing
+        return item
 
     with scripted([served(), listed("a", "b")]) as api:
         scene = Scene(api, as_read)

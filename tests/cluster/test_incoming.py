@@ -106,14 +106,14 @@ class Taken:
     def replace(self, objects: Sequence[Pod], api_version: str) -> None:
         """The list."""
 
-    def put(self, thing: Pod) -> None:
+    def put(self, item: Pod) -> None:
         """An event."""
         assert self._sent.wait(PATIENCE)
-        self.names.add(thing.metadata.name)
+        self.names.add(item.metadata.name)
         if len(self.names) == EVENTS:
             self.all.set()
 
-    def drop(self, thing: Pod) -> None:
+    def drop(self, item: Pod) -> None:
         """Ignore the deletion: no pod is deleted."""
 
 

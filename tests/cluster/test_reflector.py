@@ -37,18 +37,18 @@ class Names:
         self.names = {each.metadata.name for each in objects}
         self.story.append("list " + " ".join(sorted(self.names)) + api_version)
 
-    def put(self, thing: Pod) -> None:
+    def put(self, item: Pod) -> None:
         """An event."""
         if self.faults:
             self.faults -= 1
             raise RuntimeError("a fault in the sink")
-        self.names.add(thing.metadata.name)
-        self.story.append(f"put {thing.metadata.name}")
+        self.names.add(item.metadata.name)
+        self.story.append(f"put {item.metadata.name}")
 
-    def drop(self, thing: Pod) -> None:
+    def drop(self, item: Pod) -> None:
         """An event."""
-        self.names.discard(thing.metadata.name)
-        self.story.append(f"drop {thing.metadata.name}")
+        self.names.discard(item.metadata.name)
+        self.story.append(f"drop {item.metadata.name}")
 
 
 @contextmanager

@@ -108,8 +108,8 @@ def test_a_pod_that_comes_takes_its_seat_then_the_placeholder_goes_then_it_is_re
     came = gang(pod("a", bound="n1"), pod("b"), coming("c"))
     found = step(came, PLAN, HELD)
     assert isinstance(found, TakeOver)
-    ((taken, heir),) = found.heirs
-    assert (taken, heir.pod.metadata.uid, heir.node) == (seat("b"), "uid-b", "n2")
+    ((taken, successor),) = found.successors
+    assert (taken, successor.pod.metadata.uid, successor.node) == (seat("b"), "uid-b", "n2")
     third = PlannedMember(seat("c"), "default", "c", "n3")
     taken_over = PlanRecord(PLAN_ID, (*record([("a", "n1"), ("b", "n2")]).members, third), ())
     found = step(came, taken_over, HELD)
@@ -204,8 +204,8 @@ def test_who_is_made_again_has_the_place_of_a_gated_one_that_is_gone(name: str) 
     of = replace_gang(gang(pod("a", nominated="n1"), coming("b")), made_again=frozenset({seat("b")}))
     found = step(of, plan, ())
     assert isinstance(found, TakeOver)
-    ((gone, heir),) = found.heirs
-    assert (gone, heir.pod.metadata.uid, heir.node) == (f"uid-{name}", seat("b"), "n2")
+    ((gone, successor),) = found.successors
+    assert (gone, successor.pod.metadata.uid, successor.node) == (f"uid-{name}", seat("b"), "n2")
     assert isinstance(step(of, planned(("b", "n2")), ()), Nominate)
 
 

@@ -15,7 +15,7 @@ from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import review
 from gangs.dialects.table import all_kinds
 from gangs.dialects.templates import as_admitted
-from gangs.incremental.dependencies import says_the_same
+from gangs.incremental.dependencies import equal_as_read
 from gangs.incremental.gang_store import GangStore
 from gangs.manifests import MalformedError, key_of, pod_of
 from gangs.sources import Sources
@@ -244,8 +244,8 @@ def as_whole(manifest: Object, kind: Object) -> None:
     assert ended(cut) == ended(whole.objects[key_of(manifest)])
     assert read_all(kept) == read_all(whole)
     before = read(training_run().manifest(gang="true"), kind)
-    says_the_same(key_of(cut)[:2], before, cut)
-    assert says_the_same(key_of(cut)[:2], cut, deepcopy(cut))
+    equal_as_read(key_of(cut)[:2], before, cut)
+    assert equal_as_read(key_of(cut)[:2], cut, deepcopy(cut))
 
 
 @pytest.mark.parametrize("status", ["Running", ["Running"], 3, True, 0.5, None, {"conditions": "none"}])
@@ -264,7 +264,7 @@ def test_a_status_that_is_one_word_is_heard_of_when_it_changes() -> None:
     kind = kind_of(ended=[{"field": "status", "values": ["Done"]}])
     runs, done = (read({**training_run().manifest(gang="true"), "status": each}, kind) for each in ("Runs", "Done"))
     assert (ended(runs), ended(done)) == (False, True)
-    assert not says_the_same(key_of(done)[:2], runs, done)
+    assert not equal_as_read(key_of(done)[:2], runs, done)
 
 
 def test_objects_in_namespaces_of_kubernetes_are_not_looked_at() -> None:

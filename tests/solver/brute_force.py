@@ -450,7 +450,9 @@ PLACE_GOALS: tuple[Goal, ...] = (
     ("ties/names", names),
     ("ties/keys", keys),
 )
-GOALS = tuple(name for name, _ in VICTIM_GOALS + PLACE_GOALS)
+RULED = ("ties/names", "ties/keys")
+"""The rule that decides between equally good plans. It needs no proof."""
+GOALS = tuple(name for name, _ in VICTIM_GOALS + PLACE_GOALS if name not in RULED)
 
 
 def best(problem: Problem) -> Outcome | None:
@@ -460,6 +462,25 @@ def best(problem: Problem) -> Outcome | None:
     for _, score in PLACE_GOALS:
         survivors = _least(world, score, survivors)
     return survivors[0] if survivors else None
+
+
+def is_as_good(problem: Problem, plan: tuple[Sequence[Row], Sequence[int]], expected: Outcome) -> bool:
+    """Whether a plan is valid and equals the expected plan in every goal.
+
+    `plan`: the nodes set by set, and the victims. Names may differ: a rule without a proof decides between equal plans
+    (goal 6).
+    """
+    outcome = Outcome(tuple(map(tuple, plan[0])), tuple(plan[1]))
+    if outcome == expected:
+        return True
+    world = World(problem)
+    equal = all(score(world, outcome) == score(world, expected) for name, score in scores() if name not in RULED)
+    return equal and outcome.victims in victim_sets(problem) and outcome in placements(world, outcome.victims)
+
+
+def scores() -> tuple[Goal, ...]:
+    """All goals in their order, with the rule for ties."""
+    return VICTIM_GOALS + PLACE_GOALS
 
 
 def deciding(problem: Problem) -> set[str]:
@@ -475,7 +496,7 @@ def deciding(problem: Problem) -> set[str]:
             decides.add(name)
     survivors = _cheapest(world, VICTIM_GOALS)
     for position, (name, score) in enumerate(PLACE_GOALS):
-        if _finish(world, survivors, PLACE_GOALS[position + 1 :]) != found:
+        if name not in RULED and _finish(world, survivors, PLACE_GOALS[position + 1 :]) != found:
             decides.add(name)
         survivors = _least(world, score, survivors)
     return decides

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import brute_force
 from brute_force import (
+    RULED,
     VICTIM_GOALS,
     Outcome,
     Row,
@@ -25,6 +26,7 @@ from brute_force import (
     victim_sets,
 )
 
+from solver.multi_gang.joint_problem import JointAnswer
 from solver.problem import PodSet, Problem
 from solver.quota import Quota
 from tests.solver.joining import Several
@@ -239,7 +241,7 @@ def place_goals() -> Iterator[Goal]:
         yield name, {"compactness": compact_together, "waste": waste_together}.get(name) or _of_all(score)
 
 
-JOINT_GOALS = tuple(name for name, _ in (*VICTIM_GOALS, *place_goals()))
+JOINT_GOALS = tuple(name for name, _ in (*VICTIM_GOALS, *place_goals()) if name not in RULED)
 
 
 def best_together(joint: Several, leaving_out: str = "") -> Whole:
@@ -290,3 +292,30 @@ def _cheapest(worlds: Worlds, leaving_out: str) -> list[Plan]:
         if found:
             return found
     return []
+
+
+def whole_of(answer: JointAnswer) -> Whole:
+    """Convert the solver's answer to the form of the reference."""
+    victims = {victim for share in answer.shares if share is not None for victim in share.victims}
+    return Whole(tuple(None if share is None else share.nodes for share in answer.shares), tuple(sorted(victims)))
+
+
+def is_as_good(joint: Several, found: Whole, expected: Whole) -> bool:
+    """Whether a plan is valid, accepts the same gangs and equals the expected plan in every goal.
+
+    Names may differ: a rule without a proof decides between equal plans (goal 6).
+    """
+    if found == expected:
+        return True
+    placed = [gang for gang, rows in enumerate(expected.gangs) if rows is not None]
+    if [gang for gang, rows in enumerate(found.gangs) if rows is not None] != placed:
+        return False
+    worlds = Worlds(joint, placed)
+    one, other = (
+        Plan(worlds, tuple(rows for rows in whole.gangs if rows is not None), whole.victims)
+        for whole in (found, expected)
+    )
+    cheap = all(score(worlds.all, one.whole) == score(worlds.all, other.whole) for _, score in VICTIM_GOALS)
+    equal = cheap and all(score(one) == score(other) for name, score in place_goals() if name not in RULED)
+    valid = found.victims in victim_sets(worlds.all.problem) and one.rows in placements(worlds, found.victims)
+    return equal and valid

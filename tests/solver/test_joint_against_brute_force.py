@@ -10,12 +10,12 @@ from functools import cache
 
 import pytest
 from features import FEATURES, without_room_to_come
-from joint_brute_force import JOINT_GOALS, Whole, best_together
+from joint_brute_force import JOINT_GOALS, Whole, best_together, is_as_good, whole_of
 from random_problems import random_joint
 from thorough import chunks
 
 from solver.multi_gang.joint import solve_joint
-from solver.multi_gang.joint_problem import JointAnswer, faults_of
+from solver.multi_gang.joint_problem import faults_of
 from solver.plan import Proof
 from solver.problem import Limits
 from tests.solver.joining import Several
@@ -45,18 +45,12 @@ def expected(seed: int) -> Whole:
     return best_together(random_joint(seed))
 
 
-def told(answer: JointAnswer) -> Whole:
-    """Convert the answer to the form of the reference."""
-    victims = {victim for share in answer.shares if share is not None for victim in share.victims}
-    return Whole(tuple(None if share is None else share.nodes for share in answer.shares), tuple(sorted(victims)))
-
-
 @pytest.mark.parametrize("seeds", chunks(INSTANCES, CHUNK, fast=10))
 def test_the_joint_plan_is_the_best_of_all_joint_plans(seeds: range) -> None:
     for seed in seeds:
         joint = random_joint(seed)
         answer = solve_joint(joint.problem, PATIENT)
-        assert told(answer) == expected(seed), f"seed {seed}"
+        assert is_as_good(joint, whole_of(answer), expected(seed)), f"seed {seed}"
         assert answer.proof is Proof.OPTIMAL, f"seed {seed}"
         assert faults_of(joint.problem, answer) == (), f"seed {seed}"
 

@@ -1,7 +1,7 @@
 """Narrowing a case to what a most compact plan can use leaves the best plan in it."""
 
 import pytest
-from brute_force import best
+from brute_force import best, is_as_good
 from random_problems import random_problem
 from thorough import chunks, has_rare_cases
 
@@ -26,7 +26,7 @@ def test_the_best_plan_is_among_the_most_compact_ones(seeds: range) -> None:
         found = compact(instance, time_budget_of(Limits()), worthwhile=0)
         solved = solve_within(found.instance, time_budget_of(Limits()))
         assert isinstance(solved, Solved), f"seed {seed}"
-        assert (solved.nodes, ()) == expected, f"seed {seed}"
+        assert is_as_good(problem, (solved.nodes, ()), expected), f"seed {seed}"
         assert found.spread in (None, spread_of(instance, solved)), f"seed {seed}"
         narrowed += int(found.instance.capacity.sum()) < int(instance.capacity.sum())
     assert narrowed or not has_rare_cases(seeds)

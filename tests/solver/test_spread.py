@@ -4,7 +4,7 @@ from collections import Counter
 from random import Random
 
 import pytest
-from brute_force import best
+from brute_force import best, is_as_good
 from drawings import Drawing, placed, pods, refused, rows
 from thorough import mostly
 
@@ -131,7 +131,8 @@ def test_plans_of_alike_members_are_those_of_brute_force(seeds: range) -> None:
             assert answer.proof is Proof.INFEASIBLE, f"seed {seed}"
             continue
         assert isinstance(answer, Plan), f"seed {seed}"
-        assert (answer.nodes, answer.victims, answer.proof) == (*expected, Proof.OPTIMAL), f"seed {seed}"
+        assert is_as_good(problem, (answer.nodes, answer.victims), expected), f"seed {seed}"
+        assert answer.proof is Proof.OPTIMAL, f"seed {seed}"
     assert counted > 60
 
 

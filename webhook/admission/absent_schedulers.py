@@ -1,4 +1,4 @@
-"""Hands pods outside gangs to the stock scheduler if the scheduler that they name does not run in the cluster.
+"""Gives pods of no gang to the stock scheduler if the scheduler that they name does not run in the cluster.
 
 The API server sends these pods only if the component `manifests/absent-schedulers`, or the chart's value, has
 registered the webhook for them.
@@ -22,10 +22,10 @@ _NOBODYS = PodKeys()
 
 
 def created(manifest: Manifest, picture: Picture) -> Decision:
-    """Set the stock scheduler as the pod's scheduler.
+    """Set the stock scheduler as the scheduler of a new pod, if the one that the pod names does not run in the cluster.
 
-    A pod of a gang is admitted unchanged. So is a pod whose scheduler runs in the cluster. A pod that requests a
-    fraction of a GPU is admitted unchanged too, with a warning: the stock scheduler cannot provide it.
+    A pod of a gang is admitted unchanged, because the review of gangs' pods decides about it. A pod that requests a
+    fraction of a GPU is admitted unchanged with a warning, because the stock scheduler cannot provide a fraction.
 
     :raises Unavailable: the caches do not show yet which schedulers run in the cluster.
     """
@@ -49,7 +49,10 @@ def created(manifest: Manifest, picture: Picture) -> Decision:
 
 
 def updated(manifest: Manifest, old: Manifest) -> Decision:
-    """Put back the stock scheduler's name when a user applies the manifest of a handed-over pod again."""
+    """Keep the stock scheduler in an updated pod that has it.
+
+    `schedulerName` cannot change, so without this a user could not apply again the manifest that names another one.
+    """
     patch = PatchBuilder(manifest)
     if section(old, "spec").get("schedulerName") == STOCK_SCHEDULER:
         patch.set(("spec", "schedulerName"), STOCK_SCHEDULER)

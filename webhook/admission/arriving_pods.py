@@ -1,11 +1,11 @@
-"""Pods of gangs at admission.
+"""Reviews pods of gangs at admission.
 
-At CREATE the webhook gates the pod, and pins it beside its running siblings. At UPDATE it keeps the pod's manifest
-applicable and a gated pod in its gang.
+At CREATE the webhook gates the pod, and pins it to the domain of the gang's running members. At UPDATE it keeps the
+pod's manifest applicable, and refuses to take a gated pod out of its gang.
 
-The module follows these rules of the API server (v1.37). A gate may not be added to a pod that has a node, and never
-after CREATE. `schedulerName` may not change after CREATE. If a manifest names another scheduler than the stored pod,
-it can only be applied again when the webhook puts the old value back.
+The module follows these rules of the API server (v1.37). A gate can be added only at CREATE, and only to a pod without
+a node. `schedulerName` may not change after CREATE. So if a manifest names another scheduler than the stored pod, it
+can be applied again only because the webhook puts the old value back.
 """
 
 import re
@@ -41,19 +41,22 @@ _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
 Foretell = Callable[[Gang, Callable[[], Gang]], tuple[str, ...]]
-"""Returns the forecast of a gang as sentences, or none if the forecast is not known at once.
+"""Returns the forecast of a gang as sentences; empty if the forecast is not known at once.
 
-The first argument is the gang with one member in place of all equal members, repeated to the right count. The second
-argument returns the gang with its real members.
+The first argument is the gang in which one of several equal members is repeated in place of the others, because the
+caches return that faster. The second argument returns the gang with its real members.
 """
 
 
 def created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decision:
-    """Gate a pod that names a gang. Any other pod, and a pod that has its node already, is admitted unchanged.
+    """Return the decision on a new pod: a pod that names a gang is gated. Other pods are admitted unchanged.
 
-    If the cluster's setting says so, the pod also loses the PodGroup of another program.
+    If the annotation `phalanx.dev/strip` of the webhook configuration says so, the pod also loses the PodGroup of
+    another program.
 
-    :raises Unavailable: the caches do not show the settings of the cluster yet.
+    :param foretell: returns the forecast of the pod's gang, if it is known at once.
+    :raises Unavailable: the caches do not show yet what the annotation says, or whether the gang is ceded to another
+        system. The pod must not be gated before that is known, because a gated pod belongs to Phalanx for good.
     """
     without = stripped(manifest, picture)
     decision = _created(without, picture, foretell)
@@ -63,12 +66,14 @@ def created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decisio
 
 
 def _created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decision:
-    """Gate a pod that names a gang. Any other pod, and a pod that has its node already, is admitted unchanged.
+    """Return the decision on a new pod: a pod that names a gang is gated. Other pods are admitted unchanged.
 
-    While the caches are incomplete, the webhook still gates the pod, but gives no advice about other objects.
+    A pod that has its node already, or whose gang is ceded, is admitted unchanged, too. While the caches are
+    incomplete, the pod is gated without a review of other objects.
 
-    :raises Unavailable: the caches do not show yet whether the gang is ceded to another system. A pod that is gated
-        now belongs to Phalanx for good.
+    :param foretell: returns the forecast of the pod's gang, if it is known at once.
+    :raises Unavailable: the caches do not show yet whether the gang is ceded to another system. The pod must not be
+        gated before that is known, because a gated pod belongs to Phalanx for good.
     """
     try:
         pod = pod_of(manifest)
@@ -85,7 +90,8 @@ def _created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decisi
     advice = _send(pod, claim[0], picture, sources, patch)
     arriving = _arrival(manifest, claim[1], sources if claim == named else picture.sources_of(claim[1]), picture)
     awaited = {each.awaited for each in arriving.advice} - {""}
-    # A controller shows no warnings to a user. But a gang joins a PodGroup only if its size is known.
+    # A controller shows no warnings to a user, so only a user's own pod waits for these objects to reach the caches.
+    # With atomic releases every pod waits: a gang joins a PodGroup only if its size is known.
     waits = controller_of(pod) is None or releases_atomically(sources)
     if awaited and waits and picture.comes(sorted(awaited)):
         arriving = _arrival(manifest, claim[1], picture.sources_of(claim[1]), picture)
@@ -95,7 +101,7 @@ def _created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decisi
     scheduler = running_schedulers.scheduler_to_use(pod.spec.scheduler_name, claim[0].pod_keys, sources)
 
     def existing(gang: Gang) -> int:
-        return len(_counted(gang, arriving.member, picture).members)
+        return len(_with_repeated_members(gang, arriving.member, picture).members)
 
     if group := group_to_join(arriving, scheduler, sources, existing):
         patch.set(("spec", FIELD), {"podGroupName": group})
@@ -104,9 +110,9 @@ def _created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decisi
 
 
 def _among(dialect: Dialect, key: GangKey, picture: Picture) -> tuple[Sources, CededToOthers]:
-    """All objects with the pods of one gang, and the dialects that are ceded to other systems.
+    """Return all objects with the pods of one gang, and the dialects that are ceded to other systems.
 
-    If the dialect is ceded, the gang may still belong to Phalanx. Its pods decide, so they must be listed.
+    A gang of a ceded dialect still belongs to Phalanx if Phalanx admitted one of its pods. So the pods must be listed.
 
     :raises Unavailable: the caches do not show yet whether the gang is ceded.
     """
@@ -121,7 +127,9 @@ def _among(dialect: Dialect, key: GangKey, picture: Picture) -> tuple[Sources, C
 
 
 def _send(pod: Pod, dialect: Dialect, picture: Picture, sources: Sources, patch: PatchBuilder) -> list[Advice]:
-    """Set the stock scheduler unless the pod's scheduler runs in the cluster. Return the advice for the user.
+    """Set the stock scheduler as the pod's scheduler, unless the one that the pod names runs in the cluster.
+
+    Return advice for the user about the scheduler; empty if there is nothing to say.
 
     :raises Unavailable: the caches do not show yet which schedulers run in the cluster.
     """
@@ -137,10 +145,12 @@ def _send(pod: Pod, dialect: Dialect, picture: Picture, sources: Sources, patch:
 
 
 def _arrival(manifest: Manifest, key: GangKey, sources: Sources, picture: Picture) -> Arrival:
-    """The review of the pod beside one pod of each kind of its gang (`sources`).
+    """Return the review of the pod together with its gang. While the caches are incomplete, review the pod alone.
 
-    If the gang has further names, the review is repeated with the pods under these names. While the caches are
-    incomplete, other objects would be wrong, so only the pod itself is reviewed.
+    If pods name the gang in other ways, too (`Gang.names`), the review is repeated with those pods.
+
+    :param key: the gang that the pod names.
+    :param sources: all objects, but of the gang's pods only one of each equivalence class.
     """
     if not picture.synced():
         return Arrival(faults=arrival(manifest, Sources()).faults)
@@ -153,10 +163,12 @@ def _arrival(manifest: Manifest, key: GangKey, sources: Sources, picture: Pictur
 def _beside_siblings(
     manifest: Manifest, arriving: Arrival, picture: Picture, patch: PatchBuilder, foretell: Foretell
 ) -> tuple[str, ...]:
-    """Pin the pod to the domain of its running siblings, and return the forecast of its gang.
+    """Pin the pod to the domain of the gang's running members, and return the forecast of its gang as sentences.
 
     A pod that a controller creates gets no forecast, because no user sees its warnings. The user has seen the forecast
     when the workload was created.
+
+    :param patch: receives the pin.
     """
     gang, member = arriving.gang, arriving.member
     if gang is None or member is None:
@@ -172,17 +184,23 @@ def _beside_siblings(
     def all_members() -> Gang:
         return _with_all(manifest, arriving, picture).gang or gang
 
-    return foretell(all_members() if gang.succeeded else _counted(gang, member, picture), all_members)
+    repeated = all_members() if gang.succeeded else _with_repeated_members(gang, member, picture)
+    return foretell(repeated, all_members)
 
 
 def _with_all(manifest: Manifest, arriving: Arrival, picture: Picture) -> Arrival:
-    """The review of the pod beside all pods of its gang."""
+    """Return the review of the pod together with all pods of its gang."""
     names = sorted(arriving.gang.names) if arriving.gang is not None else ()
     return arrival(manifest, picture.all_of(*names))
 
 
-def _counted(gang: Gang, arriving: Member | None, picture: Picture) -> Gang:
-    """The gang with each member repeated as often as the caches hold equal pods."""
+def _with_repeated_members(gang: Gang, arriving: Member | None, picture: Picture) -> Gang:
+    """Return the gang with each member repeated as often as the caches have equivalent pods.
+
+    So the gang has the right number of members, although `gang` has only one of each equivalence class.
+
+    :param arriving: the member that the caches do not have yet, which is not repeated; None if there is none.
+    """
 
     def times(member: Member) -> int:
         return 1 if member is arriving else max(1, *(picture.alike(name, member.pod) for name in gang.names))
@@ -191,7 +209,10 @@ def _counted(gang: Gang, arriving: Member | None, picture: Picture) -> Gang:
 
 
 def updated(manifest: Manifest, old: Manifest, picture: Picture) -> Decision:
-    """Put the scheduler's name of a gang's pod back to the stored value, unless the gang is ceded."""
+    """Return the decision on an updated pod: a pod of a gang keeps the `schedulerName` that it has.
+
+    Otherwise a user could not apply again a manifest that names another scheduler, because the field cannot change.
+    """
     patch = PatchBuilder(manifest)
     before = section(old, "spec").get("schedulerName")
     if before and _names_a_gang(old, picture):
@@ -200,7 +221,10 @@ def updated(manifest: Manifest, old: Manifest, picture: Picture) -> Decision:
 
 
 def kept(manifest: Manifest, old: Manifest, picture: Picture) -> Decision:
-    """Refuse a change that takes a gated member out of its gang: its gate would never be removed."""
+    """Refuse an update by which a gated pod would name another gang or none, because its gate would never be removed.
+
+    Any other update is admitted.
+    """
     before, after = _claim(old, picture), _claim(manifest, picture)
     if before is None:
         return Admitted()
@@ -215,7 +239,7 @@ def kept(manifest: Manifest, old: Manifest, picture: Picture) -> Decision:
 
 
 def _changed_key(dialect: Dialect, old: Pod, new: Pod) -> str:
-    """The label or annotation that named the pod's gang and that the update changes."""
+    """Return the path of the label or annotation that named the pod's gang and that the update changes."""
     for part, names in (("labels", dialect.pod_keys.labels), ("annotations", dialect.pod_keys.annotations)):
         before, after = getattr(old.metadata, part), getattr(new.metadata, part)
         for name in names:
@@ -229,7 +253,7 @@ def _names_a_gang(manifest: Manifest, picture: Picture) -> bool:
 
 
 def _claim(manifest: Manifest, picture: Picture) -> tuple[Dialect, GangKey] | None:
-    """The dialect and the gang that the pod names. None if it names no gang, or if the gang is ceded."""
+    """Return the dialect and the gang that the pod names; None if it names no gang, or if the gang is ceded."""
     try:
         pod = pod_of(manifest)
     except MalformedError:
@@ -249,11 +273,13 @@ def _gated(manifest: Manifest, dialect: Dialect, key: GangKey) -> PatchBuilder:
 
 
 def pin(patch: PatchBuilder, pod: Pod, labels: Labels) -> None:
-    """Pin the pod to the domain of these labels, so that the next `kubectl apply` of its manifest still passes.
+    """Pin the pod to the domain with these node labels, in a way that keeps its manifest applicable.
 
-    A required node affinity of the user stays unchanged; the labels then go into the node selector. A pod that carries
-    a domain already keeps it, because the API server may call the webhook twice. A pod that excludes the domain, or
-    names it itself, is not changed. If the pod excludes the domain, the plan reports the conflict.
+    The labels go into the required node affinity. If the user wrote one, it stays unchanged, because a later `kubectl
+    apply` would fail; the labels then go into the node selector. A pod that is pinned already stays unchanged, because
+    the API server may call the webhook twice. So does a pod whose node selector excludes the domain or names it.
+
+    :param patch: receives the changes.
     """
     selector = pod.spec.node_selector
     contradicted = any(selector.get(key, value) != value for key, value in labels)

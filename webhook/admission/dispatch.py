@@ -28,20 +28,21 @@ from webhook.picture import Picture
 CREATE = "CREATE"
 UPDATE = "UPDATE"
 _ANNOTATED = {(group, row.plural) for (group, _), row in WORKLOADS.items() if row.by_annotation}
-"""Groups and plurals of the kinds whose annotations make gangs. `mutate` answers Jobs before it reads this set."""
+"""The kinds whose annotations make a workload a gang, by API group and plural. Jobs are handled before this is read."""
 _PROPAGATING = {
     (group, row.plural) for (group, _), row in WORKLOADS.items() if row.child is not None and row.child.annotations_at
 }
-"""Groups and plurals of the kinds whose annotations the webhook propagates to their child workload."""
+"""The kinds whose annotations the webhook propagates to their child workload, by API group and plural."""
 _SUSPENDED = {(group, row.plural) for (group, _), row in WORKLOADS.items() if row.suspended_at}
-"""Groups and plurals of the kinds that can be suspended for a queue."""
+"""The kinds that can be suspended for a queue, by API group and plural."""
 
 
 def mutate(request: AdmissionRequest, picture: Picture, foretell: Foretell, *, automatic: bool = False) -> Decision:
-    """The answer of `/mutate`: pods, Jobs and workloads that ask to be gangs. Any other object is admitted unchanged.
+    """Return the decision of `/mutate` on a pod, a Job or another workload. Other objects are admitted unchanged.
 
-    :param automatic: whether the API server itself has matched the namespace's label (`/mutate/automatic`). A namespace
-        that is a few milliseconds old is not in the webhook's caches yet.
+    :param foretell: returns the forecast of an arriving pod's gang, if it is known at once.
+    :param automatic: whether the API server has matched the label of an automatic namespace (`/mutate/automatic`).
+        The webhook cannot always see that itself: a namespace that is milliseconds old is not in its caches yet.
     :raises BadReview: the request has no object.
     :raises Unavailable: the answer cannot be given now.
     """
@@ -65,13 +66,13 @@ def mutate(request: AdmissionRequest, picture: Picture, foretell: Foretell, *, a
 
 
 def _propagated(request: AdmissionRequest, sources: Sources) -> Decision:
-    """The answer about a workload whose child workload is the gang."""
+    """Return the decision on a workload whose child workload is the gang: the request is propagated to the child."""
     old = _old(request) if request.operation == UPDATE else None
     return object_reviews.propagated(_object(request), old, sources)
 
 
 def _resumed(decision: Decision, request: AdmissionRequest, sources: Sources) -> Decision:
-    """`decision` about an updated workload, with the patch and the warnings for its suspension added."""
+    """Return the decision on an updated workload, with the patch and the warnings about its suspension added."""
     if isinstance(decision, Refused):
         return decision
     answer = suspending.updated(request, _object(request), _old(request), sources)
@@ -81,9 +82,9 @@ def _resumed(decision: Decision, request: AdmissionRequest, sources: Sources) ->
 
 
 def described(request: AdmissionRequest, picture: Picture, forecast: Forecast) -> Decision:
-    """The answer of `/mutate/described`: objects of any kind that ask to be gangs.
+    """Return the decision of `/mutate/described` on a workload of a user-defined kind that asks to be a gang.
 
-    One call mutates and validates, so the API server calls the webhook once for each object and not twice. An object
+    This call also validates, so that the API server calls the webhook once for each object and not twice. An object
     of a kind that no WorkloadKind describes is admitted unchanged.
 
     :raises BadReview: the request has no object.
@@ -100,7 +101,10 @@ def described(request: AdmissionRequest, picture: Picture, forecast: Forecast) -
 
 
 def _coming(request: AdmissionRequest, sources: Sources, picture: Picture) -> Mapping[ObjectKey, Manifest]:
-    """The WorkloadKind of a new object's kind, by key, if it is too new for the caches. Empty in any other case."""
+    """Return the WorkloadKind of a new object's kind, by its key, if the WorkloadKind is too new for the caches.
+
+    Empty if the caches have it, if there is none, and for an update.
+    """
     at = key_of(_object(request))[:2]
     if request.operation != CREATE or at in user_defined_rows(sources):
         return {}
@@ -109,7 +113,7 @@ def _coming(request: AdmissionRequest, sources: Sources, picture: Picture) -> Ma
 
 
 def _workload(request: AdmissionRequest, sources: Sources) -> Decision:
-    """The answer about a workload other than a Job. A workload of a kind that nothing describes stays unchanged."""
+    """Return the decision on a workload. A workload of an unknown kind is admitted unchanged."""
     rows = user_defined_rows(sources)
     manifest = with_row(_object(request), rows)
     if request.operation == CREATE:
@@ -118,7 +122,7 @@ def _workload(request: AdmissionRequest, sources: Sources) -> Decision:
 
 
 def hand_over(request: AdmissionRequest, picture: Picture) -> Decision:
-    """The answer of `/mutate/absent-schedulers`: pods outside gangs.
+    """Return the decision of `/mutate/absent-schedulers` on a pod of no gang.
 
     :raises BadReview: the request has no object.
     :raises Unavailable: the answer cannot be given now.
@@ -132,7 +136,7 @@ def hand_over(request: AdmissionRequest, picture: Picture) -> Decision:
 
 
 def validate(request: AdmissionRequest, picture: Picture, forecast: Forecast) -> Decision:
-    """The answer of `/validate`: objects that describe gangs or topologies, and updates of gated pods.
+    """Return the decision of `/validate` on an object that describes a gang or a topology, or on a changed pod.
 
     :raises BadReview: the request has no object.
     :raises Unavailable: the answer cannot be given now.
@@ -143,7 +147,10 @@ def validate(request: AdmissionRequest, picture: Picture, forecast: Forecast) ->
 def _validated(
     request: AdmissionRequest, picture: Picture, forecast: Forecast, coming: Mapping[ObjectKey, Manifest]
 ) -> Decision:
-    """The validation answer. `coming`: objects that exist but are not in the caches yet."""
+    """Return the decision of a validation. Deletions and writes of subresources are admitted.
+
+    :param coming: by key: objects that exist but are not in the caches yet.
+    """
     if request.sub_resource or request.operation not in (CREATE, UPDATE):
         return Admitted()
     if (request.resource.group, request.resource.resource) == ("", "pods"):
@@ -160,7 +167,7 @@ def _validated(
 
 
 def _automatic(sources: Sources, namespace: str) -> Sources:
-    """The sources with the automatic label set on the namespace, because the API server has matched it."""
+    """Return the sources with the automatic label on the namespace, which the caches may not show yet."""
     labels = {**sources.namespaces.get(namespace, {}), keys.AUTOMATIC: "true"}
     return replace(sources, namespaces={**sources.namespaces, namespace: labels})
 
@@ -178,7 +185,10 @@ def _old(request: AdmissionRequest) -> Manifest:
 
 
 def _without_pods(picture: Picture) -> Sources:
-    """The sources without pods. They suffice to patch a workload, and the cluster may have very many pods."""
+    """Return all objects of the caches but pods. To patch a workload, no pods are needed, and there may be very many.
+
+    :raises Unavailable: the caches are not complete yet.
+    """
     _await(picture)
     return picture.sources_of()
 

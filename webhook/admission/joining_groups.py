@@ -1,7 +1,7 @@
-"""PodGroups of scheduling.k8s.io at admission: members join one of Phalanx, or lose one of another program.
+"""PodGroups of scheduling.k8s.io at admission: members join a PodGroup of Phalanx, or lose that of another program.
 
-`spec.schedulingGroup` can only be set at CREATE. Both are settings of the cluster, annotations on Phalanx's own webhook
-configuration. Neither is on by default (docs/decisions/0041).
+`spec.schedulingGroup` can only be set at CREATE. An annotation of Phalanx's own webhook configuration turns each of the
+two on: `phalanx.dev/atomic-release` and `phalanx.dev/strip`. Both are off by default (docs/decisions/0041).
 """
 
 from collections.abc import Callable
@@ -18,15 +18,18 @@ from webhook.errors import Unavailable
 from webhook.picture import Picture
 
 FIELD = "schedulingGroup"
+"""The field of a pod's `spec` that names its PodGroup."""
 NATIVE = "native"
 """The value of the annotation `STRIP`: the name of the system whose groups are removed."""
 ON = "true"
 
 
 def stripped(manifest: Manifest, picture: Picture) -> Manifest:
-    """Return the pod without its PodGroup, if the cluster's setting removes PodGroups of others; else the pod.
+    """Return the pod without `spec.schedulingGroup`, if the annotation `phalanx.dev/strip` says so; else the pod.
 
-    :raises Unavailable: the caches do not show the setting yet. The field cannot be removed later.
+    A PodGroup of Phalanx is kept.
+
+    :raises Unavailable: the caches do not show the annotation yet. The field cannot be removed after CREATE.
     """
     try:
         name = group_of(pod_of(manifest))
@@ -45,11 +48,12 @@ def stripped(manifest: Manifest, picture: Picture) -> Manifest:
 def group_to_join(arriving: Arrival, scheduler: str, sources: Sources, existing: Callable[[Gang], int]) -> str:
     """Return the name of the PodGroup that an arriving member joins, so that its gang starts in one cycle; "" for none.
 
-    All members that exist must be able to join: kube-scheduler tries no pod of a group while one is gated. So a gang
-    joins only if it needs all its members at once, and none of them has to be bound before another one.
+    kube-scheduler tries no pod of a PodGroup while one is gated. So a gang joins only if it needs all its members at
+    once, and no member has to be bound before another one. docs/decisions/0041 lists the conditions.
 
     :param scheduler: the name of the scheduler that binds the pod.
-    :param existing: counts the gang's members, the arriving one included. `arriving` has one member of each kind.
+    :param existing: returns the number of the gang's members, the arriving one included. `arriving` itself has only one
+        member of each equivalence class.
     """
     gang, member = arriving.gang, arriving.member
     if gang is None or member is None or group_of(member.pod) or scheduler not in (keys.STOCK_SCHEDULER, ""):
@@ -67,18 +71,21 @@ def group_to_join(arriving: Arrival, scheduler: str, sources: Sources, existing:
 
 
 def releases_atomically(sources: Sources) -> bool:
-    """Return whether the cluster's setting lets members join PodGroups of Phalanx."""
+    """Return whether the annotation `phalanx.dev/atomic-release` lets members join PodGroups of Phalanx."""
     return ON in chosen(sources, keys.ATOMIC_RELEASE)
 
 
 def _needs_all_at_once(gang: Gang) -> bool:
-    """Whether the gang's minimum is all its members, which all exist before it starts."""
+    """Whether the gang's minimum is all its members (at least two), and all of them are created before it starts."""
     whole = 1 < gang.expected <= gang.min_member
     return whole and gang.all_or_none and not gang.waiting_for and gang.later is None and not gang.succeeded
 
 
 def _waits_for_siblings(pod: Pod) -> bool:
-    """Whether the scheduler may accept the pod only after others of its gang are bound (`binding_order`)."""
+    """Whether the pod has pod affinity, pod anti-affinity or topology spread constraints.
+
+    With these, the scheduler may accept the pod only after siblings are bound (`scheduler_rules.binding_order`).
+    """
     affinity = pod.spec.affinity
     near = affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)
     return near or bool(pod.spec.topology_spread_constraints)

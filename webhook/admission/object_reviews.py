@@ -1,4 +1,4 @@
-"""Group objects, topologies and workloads at admission: refused if they contradict themselves, else forecast."""
+"""Reviews group objects, topologies and workloads: refuses contradictions, labels pod templates, adds forecasts."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -32,19 +32,22 @@ class Now(Protocol):
     """
 
     def reread(self, sources: Sources, inputs: Iterable[ReadInput]) -> Sources:
-        """The sources with the current version of the objects that the review has read (`inputs`)."""
+        """Return the sources with the current versions of the objects that the review has read (`inputs`)."""
 
     def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
-        """The sources with those awaited objects that exist by now."""
+        """Return the sources with those awaited objects that exist by now.
+
+        :param awaited: texts of `gangs.model.Gang.waiting_for`.
+        """
 
 
 _ON_TEMPLATE = " spec.template."
 
 
 def workload_created(manifest: Manifest, sources: Sources) -> Decision:
-    """Label the pod template of a workload that asks to be a gang, so that its pods are recognised as members.
+    """Return the decision on a new workload. If it asks to be a gang, its pod templates are labelled.
 
-    If its manifest has the workload suspended for a queue, the suspension is lifted.
+    By the labels, its pods are recognised as members. If a workload in a queue is suspended, the suspension is lifted.
     """
     patch = PatchBuilder(manifest)
     try:
@@ -56,40 +59,43 @@ def workload_created(manifest: Manifest, sources: Sources) -> Decision:
 
 
 def workload_changed(manifest: Manifest, old: Manifest, sources: Sources) -> Decision:
-    """Put the gang's labels back into pod templates that an update has replaced.
+    """Put the gang's labels back into pod templates from which an update has removed them.
 
-    Without the labels, new pods would not wait for their gang. If the old templates had no labels, the workload stays
-    unchanged: with labels, its running pods would be recreated. If the WorkloadKind of the workload's kind is gone,
-    the labels stay in their places.
+    Without the labels, new pods would not join their gang. If the old templates had no labels, the workload stays
+    unchanged, because a changed template would recreate its running pods. If the WorkloadKind that describes the
+    workload's kind is gone, the labels are put back where the old object has them.
     """
     patch = PatchBuilder(manifest)
     try:
         had = templates(old)
         if not frozenset[str]().union(*(each.labels for each in had)).isdisjoint(template_labels(manifest, sources)):
             _label(manifest, sources, patch, {each.entry: each.role for each in had if WORKLOAD in each.labels})
-        for way, said in kept(old, manifest) if row_of(manifest) is None else ():
-            _write(patch, way, said)
+        for path, template_marks in kept(old, manifest) if row_of(manifest) is None else ():
+            _write(patch, path, template_marks)
     except MalformedError as error:
         return Refused(str(error.fault))
     return Admitted(patch.build())
 
 
 def propagated(manifest: Manifest, old: Manifest | None, sources: Sources) -> Decision:
-    """Propagate a workload's placement request to the field that its operator copies into the child workload, the gang.
+    """Propagate a workload's placement request to its child workload, which is the gang.
 
-    If the manifest has a new workload suspended for a queue, the suspension is lifted. If the user changes or removes
-    the request later, the propagated values follow. A workload that already contradicted itself, or that is being
-    deleted, stays unchanged, because its finalizers and labels must be writable.
+    The request is written into a field that the workload's operator copies into the child. If the user changes or
+    removes the request later, the field is changed or removed, too. If a new workload in a queue is suspended, the
+    suspension is lifted. A workload that already contradicted itself, or that is being deleted, is admitted unchanged,
+    because its finalizers and labels must stay writable.
+
+    :param old: the workload before an UPDATE; None at CREATE.
     """
     if (manifest.get("metadata") or {}).get("deletionTimestamp"):
         return Admitted()
     patch = PatchBuilder(manifest)
     try:
-        for way, value in fields_for_child(manifest, old, sources):
+        for path, value in fields_for_child(manifest, old, sources):
             if value is None:
-                patch.remove(way)
+                patch.remove(path)
             else:
-                patch.set(way, value)
+                patch.set(path, value)
         if old is None:
             suspending.created(manifest, sources, patch)
     except MalformedError as error:
@@ -98,7 +104,7 @@ def propagated(manifest: Manifest, old: Manifest | None, sources: Sources) -> De
 
 
 def _fault_of(manifest: Manifest, sources: Sources) -> Fault | None:
-    """The fault that prevents the propagation of a workload's placement request. None if there is no fault."""
+    """Return the fault that prevents the propagation of a workload's placement request; None if there is none."""
     try:
         list(fields_for_child(manifest, None, sources))
     except MalformedError as error:
@@ -109,17 +115,22 @@ def _fault_of(manifest: Manifest, sources: Sources) -> Fault | None:
 def _label(
     manifest: Manifest, sources: Sources, patch: PatchBuilder, roles: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Label the pod templates. `roles`: the pod sets of templates that had labels before, by entry; they keep them."""
+    """Label the pod templates of a workload that asks to be a gang, so that its pods are recognised as members.
+
+    :param patch: receives the labels.
+    :param roles: the pod set of each template that was labelled before, by the template's entry in the workload. Such
+        a template keeps its pod set.
+    """
     labels, row = template_labels(manifest, sources), row_of(manifest)
     for each in templates(manifest) if labels else ():
         own = replace(each, role=roles.get(each.entry, each.role))
         _write(patch, (*each.way, *each.metadata), marks(row, own, labels))
 
 
-def _write(patch: PatchBuilder, way: Sequence[str], said: Marks) -> None:
-    for place, texts in said.items():
+def _write(patch: PatchBuilder, metadata: Sequence[str], template_marks: Marks) -> None:
+    for part, texts in template_marks.items():
         for key, value in texts.items():
-            patch.set((*way, place, key), value)
+            patch.set((*metadata, part, key), value)
 
 
 def checked(
@@ -127,11 +138,11 @@ def checked(
 ) -> Decision:
     """Refuse an object that has a new fault. Admit any other object with advice and, at CREATE, with a forecast.
 
-    :param old: the object before an UPDATE. A fault that it already had is only a warning. Another object's change may
-        have caused the fault, for example a topology that lost a level. The object must stay open to labels, finalizers
-        and repair.
-    :param now: reads the objects again that led to a refusal, and the awaited objects of a new object. They may have
-        changed a moment ago. None: only the sources are read.
+    :param old: the object before an UPDATE; None at CREATE. A fault that the old object already had is only a warning,
+        because another object may have caused it, such as a topology that lost a level. The object must stay open to
+        labels, finalizers and repair.
+    :param now: before a refusal, reads the objects that led to it again. For a new object, it reads the objects that
+        its gang waits for. Either may be newer than the caches. None: only `sources` are read.
     """
     if (manifest.get("metadata") or {}).get("deletionTimestamp"):
         return Admitted()
@@ -149,9 +160,9 @@ def checked(
     advice += typos_of(manifest, sources, (*faults, *advice))
     row = row_of(manifest)
     if old is not None and row is not None and row.fixed_template:
-        advice = [replace(each, text=_made_anew(each.text)) for each in advice]
-        faults = [replace(each, remedy=_made_anew(each.remedy)) for each in faults]
-        new = [replace(each, remedy=_made_anew(each.remedy)) for each in new]
+        advice = [replace(each, text=_for_existing_job(each.text)) for each in advice]
+        faults = [replace(each, remedy=_for_existing_job(each.remedy)) for each in faults]
+        new = [replace(each, remedy=_for_existing_job(each.remedy)) for each in new]
     if new:
         return Refused("; ".join(map(str, new)), lines(advice))
     messages = forecast(manifest) if old is None and not faults else ()
@@ -160,8 +171,11 @@ def checked(
     return Admitted(warnings=lines([*faults, *advice, *more]))
 
 
-def _made_anew(remedy: str) -> str:
-    """Return the remedy for an existing Job, whose template the API server does not change."""
+def _for_existing_job(remedy: str) -> str:
+    """Return the remedy in the form for an existing Job, whose pod template cannot change: recreate the Job.
+
+    A remedy that does not concern the pod template is returned as it is.
+    """
     return (
         f"{remedy}, in a Job made anew: the template of this one does not change" if _ON_TEMPLATE in remedy else remedy
     )
@@ -170,7 +184,7 @@ def _made_anew(remedy: str) -> str:
 def _reviewed(
     manifest: Manifest, old: Manifest | None, sources: Sources
 ) -> tuple[list[Fault], list[Advice], list[Fault]]:
-    """All faults, the advice, and those faults that the old object did not have."""
+    """Review the object. Return all its faults, the advice, and the faults that the old object did not have."""
     faults, advice = review(manifest, sources, exists=old is not None)
     moved = [] if old is None or faults else requeued(manifest, old, sources)
     known = {str(each) for each in review(old, sources, exists=True)[0]} if old is not None and faults else set()

@@ -1,6 +1,6 @@
-"""JSON patches (RFC 6902) that cannot fail: missing parents are added first, and a patch is tried before it is sent.
+"""Builds JSON patches (RFC 6902) for admission answers. Each patch is tried on the object before it is sent.
 
-If a patch does not apply, the API server rejects the object, even if the failurePolicy is Ignore.
+If a patch did not apply, the API server would reject the object, even if the failurePolicy is Ignore.
 """
 
 import copy
@@ -18,9 +18,10 @@ Operation = Mapping[str, Any]
 
 
 class PatchBuilder:
-    """Collects the operations of a patch on one object. Each operation applies to the result of the earlier ones.
+    """Collects the operations of a JSON patch for one object, in order.
 
-    If the object has a value already, no operation is added. A second call of the webhook therefore patches nothing.
+    If the object has a wanted value already, no operation is added. So a second call of the webhook for the same object
+    patches nothing.
     """
 
     def __init__(self, manifest: Mapping[str, Any]) -> None:
@@ -29,10 +30,10 @@ class PatchBuilder:
         self._operations: list[Operation] = []
 
     def set(self, path: Sequence[str], value: Any) -> None:
-        """Set the value at `path`, and add missing maps above it.
+        """Set the value at `path`, and add missing mappings above it.
 
-        :param path: the keys from the root. For an existing list, the position as a decimal number.
-        :raises MalformedError: a parent in the path is no map.
+        :param path: the keys from the root of the object. An item of an existing list is given by its position.
+        :raises MalformedError: a value above the path's end is neither a mapping nor a list.
         """
         parent = self._parent(path)
         if parent.get(path[-1]) == value:
@@ -41,7 +42,7 @@ class PatchBuilder:
         self._add(path, value)
 
     def remove(self, path: Sequence[str]) -> None:
-        """Remove the value at `path`, an existing key of a map. Raises `MalformedError` as `set` does."""
+        """Remove the value at `path`, which must be an existing key of a mapping. For errors, see `set`."""
         del self._parent(path)[path[-1]]
         self._operations.append({"op": "remove", "path": _pointer(path)})
 
@@ -57,7 +58,7 @@ class PatchBuilder:
             self._add([*path, "-"], value)
 
     def build(self) -> tuple[Operation, ...]:
-        """The operations, after a trial on the original object.
+        """Return the operations, after applying them to a copy of the original object as a test.
 
         :raises Unavailable: the operations do not apply, or do not give the intended object.
         """
@@ -94,10 +95,10 @@ class PatchBuilder:
 
 
 def _copied(manifest: Mapping[str, Any]) -> Any:
-    """A deep copy of the manifest. Encoding and decoding it takes a tenth of the time of `copy.deepcopy`."""
+    """Return a deep copy of the manifest. Encoding and decoding it takes a tenth of the time of `copy.deepcopy`."""
     return msgspec.json.decode(msgspec.json.encode(manifest))
 
 
 def _pointer(path: Sequence[str]) -> str:
-    """A JSON pointer (RFC 6901)."""
+    """Return the path as a JSON pointer (RFC 6901)."""
     return "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in path)

@@ -1,4 +1,4 @@
-"""AdmissionReview v1 on the wire: the API server's request and the webhook's response.
+"""Decodes AdmissionReview requests of the API server, and encodes the webhook's responses (v1).
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
 """
@@ -28,13 +28,13 @@ class GroupVersionResource(Struct, frozen=True):
 
 
 class Options(Struct, frozen=True):
-    """The options of the call under review (CreateOptions, UpdateOptions, PatchOptions), as far as they are used."""
+    """The used fields of the reviewed call's options (CreateOptions, UpdateOptions, PatchOptions)."""
 
     field_manager: str = ""
 
 
 class ManagedFields(Struct, frozen=True):
-    """metav1.ManagedFieldsEntry, as far as it is used."""
+    """The used fields of metav1.ManagedFieldsEntry."""
 
     manager: str | None = None
     operation: str | None = None
@@ -43,9 +43,10 @@ class ManagedFields(Struct, frozen=True):
 
 
 class Metadata(Struct, frozen=True):
-    """The fields of metav1.ObjectMeta whose shape every API server guarantees. Unset fields are null.
+    """The used fields of metav1.ObjectMeta, with the types that every API server guarantees. Unset fields are null.
 
-    The values of labels and annotations are checked later, so that a fault comes with a remedy.
+    The values of labels and annotations may have any type here. They are checked later, where the message can name a
+    remedy.
     """
 
     name: str | None = None
@@ -69,7 +70,10 @@ class Identity(Struct, frozen=True):
 
 
 class AdmissionRequest(Struct, frozen=True):
-    """The used fields of AdmissionRequest. Objects are plain dicts, or null if the request has none."""
+    """The used fields of AdmissionRequest, the API server's call.
+
+    `object` and `old_object`: the object after and before the change, as plain dicts; None if there is none.
+    """
 
     uid: str
     operation: str
@@ -84,7 +88,7 @@ class AdmissionRequest(Struct, frozen=True):
 
 
 class Review(Struct, frozen=True):
-    """An AdmissionReview with a request."""
+    """The AdmissionReview v1 that the API server sends."""
 
     api_version: str
     kind: str
@@ -93,7 +97,7 @@ class Review(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """The object is admitted, changed by `patch` (empty: unchanged). The API server shows `warnings` to the user."""
+    """The object is admitted. `patch`: the changes to make to it; empty for none. Users see the `warnings`."""
 
     patch: tuple[Operation, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -101,7 +105,10 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The object contradicts itself or its topology. `message` names the object, the field and the remedy."""
+    """The object is refused, because it contradicts itself or its topology.
+
+    `message` names the object, the field, the fault and a remedy. The API server shows it and `warnings` to the user.
+    """
 
     message: str
     warnings: tuple[str, ...] = ()
@@ -113,9 +120,9 @@ _decoder = msgspec.json.Decoder(Review)
 
 
 def decode(body: bytes) -> AdmissionRequest:
-    """Decode an AdmissionReview.
+    """Decode the body of an admission call. Return its request.
 
-    :raises BadReview: the body is no AdmissionReview v1, or its object has not the shape of a Kubernetes object.
+    :raises BadReview: the body is no AdmissionReview v1, or its objects lack the form of Kubernetes objects.
     """
     try:
         review = _decoder.decode(body)
@@ -134,7 +141,7 @@ def decode(body: bytes) -> AdmissionRequest:
 
 
 def encode(uid: str, decision: Decision) -> bytes:
-    """Encode the AdmissionReview response to the request `uid`."""
+    """Encode a decision as an AdmissionReview response to the request with this `uid` (`AdmissionRequest.uid`)."""
     response: dict[str, Any] = {"uid": uid, "allowed": isinstance(decision, Admitted)}
     match decision:
         case Admitted(patch=patch) if patch:

@@ -1,4 +1,4 @@
-"""Suspended workloads in queues: suspended in their manifest for the queue, or suspended by their user later.
+"""Reviews the suspension (`spec.suspend`) of workloads in queues: set in the first manifest, or by a user later.
 
 A manifest for Kueue has its Job, JobSet or PyTorchJob suspended, and Kueue resumes it. Under Phalanx the scheduling
 gates hold the pods back, so the webhook lifts this suspension once, at CREATE. A suspension that a user sets later
@@ -33,9 +33,11 @@ HELM_RELEASE = "meta.helm.sh/release-name"
 
 
 def created(manifest: Manifest, sources: Sources, patch: PatchBuilder) -> None:
-    """Lift the suspension that a new workload has for its queue, and record in an annotation whether it had one.
+    """Lift the suspension of a new workload in a queue, and record in an annotation whether it was suspended.
 
     The API server may call the webhook again for the same workload, after other webhooks. The first record stays.
+
+    :param patch: receives the changes.
 
     :raises MalformedError: the manifest has a wrong shape.
     """
@@ -50,7 +52,11 @@ def created(manifest: Manifest, sources: Sources, patch: PatchBuilder) -> None:
 
 
 def updated(request: AdmissionRequest, manifest: Manifest, old: Manifest, sources: Sources) -> Decision:
-    """Let a user suspend a workload. If the user only applies its first manifest again, keep the workload running."""
+    """Return the decision on an update that suspends a running workload in a queue; other updates are admitted.
+
+    A suspension by the user is admitted with a warning. If the user only applies the first manifest again, which has
+    the workload suspended, the suspension is lifted, so the workload keeps running.
+    """
     field = suspended_at(manifest)
     try:
         if not _suspended(manifest, field) or _suspended(old, field) or not queued(manifest, sources):
@@ -71,15 +77,15 @@ def updated(request: AdmissionRequest, manifest: Manifest, old: Manifest, source
 
 
 def applied_again(old: Manifest, manager: str) -> bool:
-    """Whether `manager` suspends the workload by applying the manifest that had it suspended from the start.
+    """Whether an update suspends the workload only because its first manifest, which is applied again, does so.
 
-    :param old: the stored workload. If it has no annotation `phalanx.dev/created-suspended`, the fields that the
-        manager of its manifest owns decide.
+    :param old: the stored workload. Its annotations and the fields that the manager owns in it decide.
+    :param manager: the field manager of the update.
     """
     annotations = (old.get("metadata") or {}).get("annotations") or {}
     first = annotations.get(CREATED_SUSPENDED)
     if LAST_APPLIED in annotations and _applies_as_client(old, manager):
-        return _said_by(annotations[LAST_APPLIED], suspended_at(old))
+        return _applied_suspended(annotations[LAST_APPLIED], suspended_at(old))
     if manager == KUBECTL_APPLY:  # created in another way, such as `kubectl create`
         return first != "false"
     owner = next((each for each in _managers(old) if each.get("manager") == manager and _owns(each, old)), None)
@@ -99,7 +105,7 @@ def _command(ref: ObjectRef, field: str, *, suspend: bool) -> str:
 
 
 def _applies_as_client(old: Manifest, manager: str) -> bool:
-    """Whether the manager is kubectl's client-side apply, or a tool that records what it applied as kubectl does."""
+    """Whether the manager applies manifests on the client side: kubectl, or a tool with the same annotation."""
     wrote = (each for each in _managers(old) if each.get("manager") == manager and each.get("operation") == "Update")
     return manager == KUBECTL_APPLY or any(_owns(each, old) for each in wrote)
 
@@ -108,8 +114,12 @@ def _suspended(manifest: Manifest, field: str) -> bool:
     return bool(field) and at_path(manifest, field) is True
 
 
-def _said_by(applied: str, field: str) -> bool:
-    """Whether the manifest that kubectl last applied has the workload suspended."""
+def _applied_suspended(applied: str, field: str) -> bool:
+    """Whether the manifest that kubectl last applied has the workload suspended. False if it cannot be read.
+
+    :param applied: that manifest as JSON, from kubectl's annotation.
+    :param field: the path of the suspension field.
+    """
     try:
         return _suspended(json.loads(applied), field)
     except (ValueError, AttributeError, TypeError, RecursionError):
@@ -117,14 +127,17 @@ def _said_by(applied: str, field: str) -> bool:
 
 
 def _managers(old: Manifest) -> Iterator[Mapping[str, Any]]:
-    """The managedFields entries of the object itself. Entries of a subresource, such as status, are left out."""
+    """Yield the managedFields entries of an object, without those of subresources such as status."""
     for each in (old.get("metadata") or {}).get("managedFields") or ():
         if not each.get("subresource"):
             yield each
 
 
 def _owns(entry: Mapping[str, Any], workload: Manifest) -> bool:
-    """Whether a managedFields entry covers the whole manifest: the pods' description and the suspension field."""
+    """Whether a managedFields entry owns the pod templates and the suspension field of the workload.
+
+    Then its manager has applied the whole manifest.
+    """
     fields, row = entry.get("fieldsV1") or {}, row_of(workload)
     spec = fields.get("f:spec")
     if row is None or not isinstance(spec, Mapping) or at_path(fields, _owned(row.suspended_at)) is None:
@@ -135,5 +148,5 @@ def _owns(entry: Mapping[str, Any], workload: Manifest) -> bool:
 
 
 def _owned(path: str) -> str:
-    """A field path in the notation of metadata.managedFields: each step has the prefix `f:`."""
+    """Return a field path in the notation of metadata.managedFields: `spec.suspend` becomes `f:spec.f:suspend`."""
     return ".".join(f"f:{step}" for step in path.split("."))

@@ -12,7 +12,10 @@ MOST = 12
 
 
 def lines(texts: Iterable[object]) -> tuple[str, ...]:
-    """The texts as warnings, long texts as several. There are no empty warnings, and at most `MOST`."""
+    """Return the texts as warnings of at most `WIDTH` characters. A longer text becomes several warnings.
+
+    Empty texts are left out. Beyond `MOST` warnings, the last one says how many more there are.
+    """
     pieces = [piece for text in texts for piece in textwrap.wrap(one_line(str(text)), WIDTH, break_on_hyphens=False)]
     if len(pieces) > MOST:
         pieces = [*pieces[: MOST - 1], f"… and {len(pieces) - MOST + 1} more"]

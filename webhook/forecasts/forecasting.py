@@ -31,9 +31,10 @@ from webhook.picture import Picture
 
 
 def waits(manifest: Manifest, picture: Picture) -> tuple[str, ...] | None:
-    """The things that the gang of a group object waits for, as sentences. No solve and no other gang is needed.
+    """Return what the gang of a group object waits for, such as missing members, as sentences. No solve is needed.
 
-    Empty if the object describes no gang. None if only `forecast` can answer, as for every workload that creates pods.
+    Empty if the object describes no gang. None if only `forecast` can answer: the object is a workload that creates
+    pods, or the gang waits for nothing.
     """
     if row_of(manifest) is not None:
         return None
@@ -46,7 +47,7 @@ def waits(manifest: Manifest, picture: Picture) -> tuple[str, ...] | None:
 
 
 def forecast(manifest: Manifest, picture: Picture, others: RecentGangs, seconds: float) -> tuple[str, ...]:
-    """The forecast of the gang that `manifest` describes, as sentences. Empty if it describes no gang.
+    """Return the forecast of the gang that `manifest` describes, as sentences; empty if it describes no gang.
 
     :param manifest: a group object or a workload as it is about to be stored, free of faults.
     :param others: the other gangs of the cluster.
@@ -65,12 +66,12 @@ def forecast(manifest: Manifest, picture: Picture, others: RecentGangs, seconds:
 def messages_for(
     gang: Gang, sources: Sources, others: RecentGangs, picture: Picture, seconds: float
 ) -> tuple[str, ...]:
-    """The forecast of a gang among the other gangs of the cluster, as sentences.
+    """Return the forecast of a gang beside the other gangs of the cluster, as sentences.
 
-    Every client that reaches the port can request a forecast, and no token is reviewed. The sentences therefore name
-    no object of another gang.
+    Every client that reaches the port can request a forecast without a token. So the sentences name no object of
+    another gang.
 
-    :param gang: the gang with the reviewed change. `others` may hold it without the change.
+    :param gang: the gang with the reviewed change. In `others` it may be without the change.
     :param seconds: how long reading the other gangs and solving may take.
     :raises BusyError: the other gangs could not be read in that time.
     """
@@ -95,7 +96,7 @@ def _sentences(gang: Gang, decision: Decision) -> tuple[str, ...]:
 
 
 def _as_if_there(manifest: Manifest, sources: Sources) -> Sources:
-    """The sources with the object as admitted, and with the pods that its controller will create."""
+    """Return the sources with the object as it will be stored, and with the pods that its controller will create."""
     admitted, pods = as_admitted(manifest, sources), tuple(sources.pods)
     missing = missing_pods(admitted, pods, ceded_to_others(sources), placeholders=sources.placeholders)
     _check_quantities(manifest, missing)
@@ -103,8 +104,9 @@ def _as_if_there(manifest: Manifest, sources: Sources) -> Sources:
 
 
 def _check_quantities(manifest: Manifest, made: Sequence[Pod]) -> None:
-    """Check that the pods' resource requests are quantities. The CRDs of many operators accept any text there.
+    """Check that the resource requests of the expected pods are quantities: CRDs of many operators accept any text.
 
+    :param manifest: the workload that will create the pods, which the error names.
     :raises MalformedError: a request is no quantity.
     """
     for pod in {id(each.spec): each for each in made}.values():

@@ -1,8 +1,7 @@
-"""The forecast for an arriving pod: its gang's plan with this pod, if the plan is known within 10 ms.
+"""Makes the forecast for an arriving pod: the plan of its gang with this pod, if the plan is known within 10 ms.
 
-No CREATE waits longer, and no requests queue up. One solve runs at a time, in the background. A pod that arrives
-during a solve gets no forecast. A forecast that comes too late is cached. The next CREATE with the same gang on the
-same cluster state gets it.
+No CREATE of a pod waits longer. One solve runs at a time, in the background, and a pod that arrives meanwhile gets no
+forecast. A forecast that comes too late is cached, for the next CREATE of the same gang on the same cluster state.
 """
 
 import logging
@@ -30,7 +29,7 @@ SOLVE_SECONDS = 0.5
 KEPT = 64
 """The most cached forecasts, one for each gang."""
 REST = DutyCycle(rest=9)
-"""The pause between two reads of all members of one gang, in proportion to the time that a read takes.
+"""The pause between two reads of all members of one gang: nine times as long as the read takes.
 
 Without the pause, a gang of 500 with its minimum present would be read again for each further pod. The total time
 would grow with the square of the gang's size.
@@ -41,7 +40,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """A cached forecast, with its request and the version of its snapshot."""
+    """A cached forecast. It is used again only for an equal gang (`request`) and the same snapshot (`version`)."""
 
     request: object
     version: str
@@ -49,7 +48,7 @@ class _Answer:
 
 
 class QuickForecasts:
-    """Makes forecasts for arriving pods. Safe to share between threads."""
+    """Makes forecasts for arriving pods, each within `BUDGET_SECONDS`. Safe to share between threads."""
 
     def __init__(self, slot: SolveSlot, metrics: Metrics, others: RecentGangs, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
@@ -60,24 +59,27 @@ class QuickForecasts:
         self._idle = threading.Lock()
         self._answers: OrderedDict[GangKey, _Answer] = OrderedDict()
         self._rests: dict[GangKey, float] = {}
-        """The time until which all members of a gang are not read again. It holds the few gangs read recently."""
+        """By gang: the monotonic time until which its members are not read again. Only recently read gangs are kept."""
 
     def messages(self, gang: Gang, picture: Picture, all_members: Callable[[], Gang] | None = None) -> tuple[str, ...]:
-        """The forecast of a gang that includes the arriving pod, as sentences. Empty if it takes too long.
+        """Return the forecast of a gang that includes the arriving pod, as sentences; empty if it takes too long.
 
-        :param all_members: returns the gang with its real members. In `gang`, one member may replace equal members.
-            None: `gang` has its real members.
+        :param all_members: returns the gang with its real members, because in `gang` one member may be repeated in
+            place of equal members. None: `gang` has its real members.
         """
         deadline = self._clock.monotonic() + BUDGET_SECONDS
         if missing := missing_members(gang):
             return self._counted("waiting", (f"gang {gang.key}: waits for {listed(missing)}",))
         if gang.waiting_for:
-            return ()  # the review of the pod has said so
+            return ()  # the review of the pod reports that already
         in_full = gang if all_members is None else self._in_full(gang.key, all_members)
         return self._counted("busy", ()) if in_full is None else self._counted(*self._found(in_full, picture, deadline))
 
     def _found(self, gang: Gang, picture: Picture, deadline: float) -> tuple[str, tuple[str, ...]]:
-        """The forecast and its result, the label of the metric: remembered, busy, late, told or failed."""
+        """Return the label for the metric (remembered, busy, late, told or failed) and the forecast.
+
+        :param deadline: the monotonic time until which the solve is waited for.
+        """
         answer = self._answers.get(gang.key)
         if answer is not None and (answer.version, answer.request) == (picture.snapshot().version, _request(gang)):
             return "remembered", answer.messages
@@ -90,7 +92,7 @@ class QuickForecasts:
             return "late", ()
 
     def _in_full(self, key: GangKey, all_members: Callable[[], Gang]) -> Gang | None:
-        """The gang with its real members. None if all its members were read so recently that `REST` is not over."""
+        """Return the gang with its real members; None if the pause `REST` after their last read is not over."""
         began = self._clock.monotonic()
         if self._rests.get(key, 0.0) > began:
             return None
@@ -101,7 +103,7 @@ class QuickForecasts:
         return gang
 
     def _solve(self, gang: Gang, picture: Picture) -> tuple[str, tuple[str, ...]]:
-        """Solve in the background. Returns the result (told, busy or failed) and the forecast."""
+        """Plan the gang in the background thread. Return the metric's label (told, busy or failed) and the forecast."""
         try:
             with self._slot.taken(0.0):
                 version = picture.snapshot().version
@@ -130,6 +132,9 @@ class QuickForecasts:
 
 
 def _request(gang: Gang) -> object:
-    """The cache key of a forecast. A pod that is not stored yet has no uid, so members are identified by name."""
+    """Return a value that is equal for gangs with equal forecasts on the same snapshot, as a key of the cache.
+
+    A pod that is not stored yet has no UID, so members are identified by name.
+    """
     members = tuple((m.pod.key, m.pod.spec, m.pod_set, m.index) for m in gang.members)
     return replace(gang, members=()), members

@@ -1,4 +1,4 @@
-"""All gangs of the cluster, cached for forecasts: the forecast of one gang depends on the other gangs."""
+"""Caches all gangs of the cluster, because the forecast of one gang depends on the other gangs."""
 
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,20 +13,23 @@ from webhook.forecasts.slots import BusyError
 from webhook.picture import Picture
 
 CHEAP_SECONDS = 0.1
-"""If reading the gangs takes less processor time than this, every call reads them again."""
+"""If reading all gangs takes less processor time than this, the result is not cached: every call reads them again."""
 REST = DutyCycle(rest=10)
-"""How long a reading that costs more stays cached: ten times its cost, so readings use a tenth of a processor."""
+"""How long the gangs stay cached if reading them takes longer: ten times that, so reads use a tenth of a processor."""
 
 
 class Known(NamedTuple):
-    """Every gang of the cluster, and the gang of each running pod."""
+    """All gangs of the cluster as read at one instant (`reading`), and the gang of each running pod (`running`)."""
 
     reading: Reading
     running: RunningGangs
 
 
 class RecentGangs:
-    """A cache of all gangs in the cluster, read again only as often as this is cheap. Safe to share between threads."""
+    """A cache of all gangs in the cluster. The longer a read takes, the longer it is reused (`REST`).
+
+    Safe to share between threads.
+    """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
@@ -34,13 +37,13 @@ class RecentGangs:
         self._lock = threading.Lock()
         self._known = Known(Reading(), {})
         self._coming: Future[Known] | None = None
-        """The reading in progress. Calls that arrive meanwhile wait for it."""
+        """The read in progress; None if none is. Calls that arrive meanwhile wait for it."""
         self._until = -1.0
 
     def of(self, picture: Picture, seconds: float) -> Known:
-        """The gangs of the cluster. Their age is at most ten times the processor time that reading them takes.
+        """Return the gangs of the cluster. Their age is at most ten times the processor time that reading them takes.
 
-        :param seconds: how long to wait for a reading. A reading that takes longer continues and serves later calls.
+        :param seconds: how long to wait for a read. A read that takes longer goes on, and later calls use its result.
         :raises BusyError: the gangs could not be read in time.
         """
         with self._lock:

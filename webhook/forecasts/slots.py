@@ -1,4 +1,4 @@
-"""Limits the webhook to one solve at a time, with a short queue: the solver and admission may each use a whole core."""
+"""Limits the webhook to one solve at a time, with a short queue, so that solves leave processor time to admission."""
 
 import threading
 from collections import Counter, OrderedDict
@@ -12,15 +12,15 @@ MOST_KNOWN = 256
 
 
 class BusyError(Exception):
-    """Too many requests wait already, or the request's waiting time is over."""
+    """The solver is not free for this request: too many requests wait already, or its waiting time is over."""
 
 
 class SolveSlot:
     """A mutex for solves with a bounded, fair queue.
 
-    At most `waiting` requests wait, and at most `most_each` requests of one caller are in the slot or its queue. The
-    next request is of the waiting caller whose last solve is the oldest. A caller with many requests cannot take the
-    whole slot.
+    At most `waiting` requests wait, and at most `most_each` requests of one caller are solved or wait. The next request
+    comes from the waiting caller whose last solve was longest ago, so one caller with many requests cannot keep the
+    others out.
     """
 
     def __init__(self, waiting: int = 4, most_each: int = 2, *, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -32,14 +32,14 @@ class SolveSlot:
         """The callers of the waiting requests, in the order of arrival."""
         self._of_each: Counter[str] = Counter()
         self._last: OrderedDict[str, int] = OrderedDict()
-        """The number of each caller's last solve. All solves are numbered in one sequence."""
+        """By caller: the number of its last solve. All solves are numbered in one sequence."""
         self._solves = 0
 
     @contextmanager
     def taken(self, seconds: float, who: str = "") -> Iterator[float]:
-        """Hold the slot. Yields the part of `seconds` that remains after waiting.
+        """Wait for the slot and hold it during the `with` block. Yield the part of `seconds` that is left then.
 
-        :param who: the caller. "": admission. It shares the slot like a caller, but `most_each` does not apply to it.
+        :param who: an identifier of the caller. "" is admission, to which `most_each` does not apply.
         :raises BusyError: too many requests wait, or the slot is not free within `seconds`.
         """
         started = self._clock.monotonic()

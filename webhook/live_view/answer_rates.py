@@ -1,4 +1,4 @@
-"""Rate limits by caller, for answers that are too expensive to be given at once every time."""
+"""Limits how many expensive answers each caller gets per second."""
 
 from collections import OrderedDict
 
@@ -7,7 +7,11 @@ MOST_KNOWN = 1_024
 
 
 class AnswerRates:
-    """A rate limit for each caller: `a_second` answers a second, and bursts of `at_once` after a pause (GCRA)."""
+    """A rate limit for each caller, by the generic cell rate algorithm (GCRA).
+
+    :param a_second: the answers per second that a caller gets in the long run.
+    :param at_once: the answers that a caller gets at once after a pause.
+    """
 
     def __init__(self, a_second: float, at_once: int) -> None:
         self._interval = 1 / a_second
@@ -15,7 +19,10 @@ class AnswerRates:
         self._due: OrderedDict[str, float] = OrderedDict()
 
     def pause(self, who: str, now: float) -> float:
-        """Return how many seconds to delay the next answer to `who`. The answer counts as given."""
+        """Return how many seconds to delay the next answer to the caller `who`. The answer is counted as given.
+
+        :param now: the present time, in monotonic seconds.
+        """
         due = max(self._due.get(who, now), now)
         self._due[who] = due + self._interval
         self._due.move_to_end(who)

@@ -1,9 +1,9 @@
 """The live feed of the page, `/v1/changes`: long polling for changes of gangs and nodes.
 
-One thread reads the caches twice a second for all viewers, and stops when no viewer requests changes. A viewer sends
-the stamp of its last answer. It gets an answer when something has changed since then, or after `WAIT_SECONDS`. The
-answer has the changed gangs and nodes, and the names of removed ones. The answer has everything if the viewer is new,
-if another replica sent its last answer, or if a topology has changed.
+A viewer is an open live page. One thread reads the caches twice a second for all viewers, and stops when no viewer
+requests changes. A viewer sends the stamp of its last answer. It gets an answer when something has changed since then,
+or after `WAIT_SECONDS`. The answer has the changed gangs and nodes, and the names of removed ones. The answer has
+everything if the viewer is new, if another replica sent its last answer, or if a topology has changed.
 """
 
 import gzip
@@ -28,13 +28,13 @@ LOG = logging.getLogger(__name__)
 CHANGES = "/v1/changes"
 """The path of the feed. Its requests wait for changes, so they have their own pool of threads (`webhook.serving`)."""
 LOOK_SECONDS = 0.5
-"""The pause between two reads of the caches."""
+"""Seconds between two reads of the caches."""
 WAIT_SECONDS = 10.0
-"""After this long a viewer is answered even if nothing has changed."""
+"""Seconds after which a viewer is answered even if nothing has changed."""
 IDLE_SECONDS = 60.0
-"""After this long without a request the feed stops reading the caches."""
+"""Seconds without a request after which the feed stops reading the caches."""
 MOST_GONE = 10_000
-"""The most removed names in memory. Beyond it they are all dropped, and older viewers get everything."""
+"""The most names of removed gangs or nodes in memory. Beyond it all are dropped, and older viewers get everything."""
 ANSWERS_A_SECOND, ANSWERS_AT_ONCE = 2, 8
 """The rate and the burst of answers to one viewer that do not wait for a change."""
 MOST_KEPT = 8
@@ -49,34 +49,38 @@ COMPRESSED_FROM = 100_000
 
 
 class FeedAnswer:
-    """An answer as JSON, encoded once for all viewers with the same stamp."""
+    """An answer of the feed as JSON, encoded once for all viewers with the same stamp."""
 
     def __init__(self, plain: bytes) -> None:
         self.plain = plain
 
     @cached_property
     def compressed(self) -> bytes | None:
-        """The answer compressed by gzip. None if the answer is too small to be worth it.
+        """The answer compressed by gzip; None if it is smaller than `COMPRESSED_FROM`.
 
-        The level is 1: higher levels take three times as long and save a fifth.
+        The compression level is 1, because higher levels take three times as long and save a fifth.
         """
         return gzip.compress(self.plain, 1, mtime=0) if len(self.plain) >= COMPRESSED_FROM else None
 
 
 class Tracked:
-    """Gangs or nodes by name, in their JSON form, each with the version of its last change."""
+    """The JSON data of gangs or nodes by name, and for each name the version of the feed in which it last changed."""
 
     def __init__(self) -> None:
         self.shown: dict[str, Json] = {}
+        """The JSON data by name."""
         self._made_of: dict[str, tuple[object, ...]] = {}
+        """By name: the objects from which its JSON data was computed."""
         self._changed: dict[str, int] = {}
+        """By name: the version in which its JSON data last changed."""
         self._gone: dict[str, int] = {}
+        """By removed name: the version in which it was removed."""
 
     def update(self, version: int, made_of: Mapping[str, tuple[object, ...]], show: Callable[[str], Json]) -> bool:
-        """Replace the tracked things. Return whether the JSON form of any thing has changed.
+        """Update the data to a new version of the feed. Return whether the data of any name has changed.
 
-        :param made_of: the names, each with the objects from which the JSON form is computed.
-        :param show: computes the JSON form of a name. It is called only if one of the objects is a different Python
+        :param made_of: all names, each with the objects from which its JSON data is computed. Others are removed.
+        :param show: computes the JSON data of a name. It is called only if one of these objects is a different Python
             object than before.
         """
         different = False
@@ -96,7 +100,7 @@ class Tracked:
         return different
 
     def since(self, version: int) -> tuple[dict[str, Json], list[str]]:
-        """The things that have changed after a version, by name, and the names of things removed after it."""
+        """Return the JSON data that has changed after this version, by name, and the names removed after it."""
         changed = {name: self.shown[name] for name, at in self._changed.items() if at > version}
         return changed, [name for name, at in self._gone.items() if at > version]
 
@@ -114,7 +118,10 @@ def _same(before: Sequence[object], now: Sequence[object]) -> bool:
 
 
 class LiveFeed:
-    """The answers of `/v1/changes`. Safe to share between threads. Runs its own thread while viewers send requests."""
+    """Answers `/v1/changes`. While viewers send requests, a thread of its own reads the caches.
+
+    Safe to share between threads.
+    """
 
     def __init__(
         self,
@@ -138,12 +145,12 @@ class LiveFeed:
         self._clear()
 
     def changes(self, since: str, seconds: float = WAIT_SECONDS, who: str = "") -> FeedAnswer | None:
-        """Wait up to `seconds` for a change, and return the changes since the answer with the stamp `since`.
+        """Wait up to `seconds` for a change. Return the changes since the answer with the stamp `since`.
 
         None if no read of the caches has succeeded yet.
 
-        :param who: the viewer whose rate is limited. A viewer with an old stamp is answered without waiting for a
-            change, but not faster than the rate. "": no limit.
+        :param since: the stamp of the viewer's last answer. A viewer with an old stamp does not wait for a change.
+        :param who: an identifier of the viewer, by which its rate of answers is limited; "": no limit.
         """
         until = self._clock.monotonic() + min(max(seconds, 0.0), WAIT_SECONDS)
         with self._news:
@@ -165,7 +172,10 @@ class LiveFeed:
             return self._answer(since) if self._version else None
 
     def latest(self, seconds: float) -> Observation | None:
-        """Return the last observation of the cluster, and keep the feed reading. None if there is none in `seconds`."""
+        """Return the last observation of the cluster; None if there is none within `seconds`.
+
+        The feed reads the caches for `IDLE_SECONDS` after the call, as for a viewer.
+        """
         until = self._clock.monotonic() + seconds
         with self._news:
             self._asked = self._clock.monotonic()
@@ -228,7 +238,7 @@ class LiveFeed:
             threading.Thread(target=self._run, name="live-feed", daemon=True).start()
 
     def _run(self) -> None:
-        """Read the caches repeatedly until the feed is closed or idle."""
+        """Read the caches repeatedly until the feed is closed or idle. Runs in the feed's thread."""
         try:
             with self._following() as follower:
                 while self._wanted():
@@ -242,7 +252,7 @@ class LiveFeed:
                 self._end()
 
     def _wanted(self) -> bool:
-        """Whether the thread must go on. If not, the feed ends here, under the lock. The next request restarts it."""
+        """Whether the thread must go on reading the caches. An idle feed ends here; the next request restarts it."""
         with self._news:
             if self._closed:
                 return False
@@ -256,7 +266,7 @@ class LiveFeed:
         self._news.notify_all()
 
     def _take(self, look: Observation) -> None:
-        """Take over an observation and wake the waiting viewers. Only the comparison holds the lock."""
+        """Compare an observation with the last one. If something differs, begin a new version and wake the viewers."""
         shown = data.GangsShown(look.sources, look.topologies)
         gangs = {key_text(each.key): each for each in look.gangs}
         states = {state.name: state for state in look.snapshot.nodes}

@@ -1,4 +1,4 @@
-"""The live cluster as plain JSON data: `/v1/gangs` and `/v1/topology`."""
+"""Converts the live cluster to JSON data, for `/v1/gangs`, `/v1/topology` and the live page."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -24,7 +24,11 @@ Json = dict[str, Any]
 
 
 def gangs(picture: Picture) -> Json:
-    """Every gang with its members, every faulty request, and by dialect the system to which its gangs are ceded."""
+    """Return the data of `/v1/gangs`: every gang with its members, the faults of requests, and ceded dialects.
+
+    `left`: by dialect, the system to which its gangs are ceded. `age`: seconds since the caches heard from the API
+    server.
+    """
     sources = picture.sources()
     reading = read_apart(sources)
     known, _ = topologies(sources)
@@ -39,7 +43,7 @@ def gangs(picture: Picture) -> Json:
 
 
 def topology(picture: Picture) -> Json:
-    """Every topology with its levels, domains, nodes and the nodes outside, and every node with its pods.
+    """Return the data of `/v1/topology`: every topology with its levels and domains, and every node with its pods.
 
     Each domain has its free capacity. Amounts are integers in the base unit of the resource: cpu in millicores, memory
     in bytes, any other resource in pieces.
@@ -49,7 +53,7 @@ def topology(picture: Picture) -> Json:
 
 
 def domains(picture: Picture) -> Json:
-    """Every topology as in `topology`, without the nodes' pods. The page shows this before the user selects a node."""
+    """Return the topologies in the form of `/v1/topology`, without nodes and their pods, to render the live page."""
     return _domains_of(picture, picture.snapshot())
 
 
@@ -65,23 +69,26 @@ def _domains_of(picture: Picture, snapshot: Snapshot) -> Json:
 
 
 class GangsShown:
-    """Gangs as JSON data, with the status of their Gang objects."""
+    """Converts gangs to JSON data, each with the status of its Gang object."""
 
     def __init__(self, sources: Sources, known: Sequence[Topology]) -> None:
         self._known = known
         self._statuses = _statuses(sources)
 
     def status(self, gang: Gang) -> Manifest | None:
-        """The status of the gang's Gang object. None if it has none. Each call returns one object until it changes."""
+        """Return the status of the gang's Gang object; None if there is no Gang object.
+
+        An unchanged status is the same Python object at each call, so callers can compare by identity.
+        """
         return self._statuses.get(gang.key)
 
     def gang(self, gang: Gang) -> Json:
-        """A gang with its members."""
+        """Return the JSON data of a gang with its members."""
         return _gang(gang, self._known, self._statuses.get(gang.key) or {})
 
 
 def _statuses(sources: Sources) -> dict[GangKey, Manifest]:
-    """The status of each Gang object, by the gang that it shows."""
+    """Return the status of each Gang object, by the gang that the object shows; empty for an object without status."""
     shown = ((shown_key(manifest), manifest) for manifest in sources.of_kind(keys.GROUP, "Gang"))
     return {key: manifest.get("status") or {} for key, manifest in shown if key is not None}
 
@@ -123,23 +130,26 @@ def _gang(gang: Gang, known: Sequence[Topology], status: Manifest) -> Json:
 
 
 def _requests(pod: Pod) -> dict[str, int]:
-    """The requests of a pod by resource in base units, without the one of "pods"."""
+    """Return the requests of a pod by resource, in base units. The resource "pods" is left out."""
     return {name: amount for name, amount in pod_requests(pod).items() if name != PODS}
 
 
 def _level(named: str | None, topology: Topology | Fault | None) -> str | None:
-    """The name of a level in the topology. If the topology has no such level, the name that the gang uses."""
+    """Return the name by which the topology calls a level of the gang's request; None for None.
+
+    If the topology has no such level, the name is returned as the gang writes it.
+    """
     position = topology.find(named) if named is not None and isinstance(topology, Topology) else None
     return named if position is None or not isinstance(topology, Topology) else topology.levels[position].name
 
 
 def trees(known: Sequence[Topology], states: Mapping[str, NodeState]) -> list[DomainTree]:
-    """The domain tree of each topology over the nodes."""
+    """Return the domain tree of each topology over these nodes."""
     return [tree_of(each, (state.node for state in states.values())) for each in known]
 
 
 def places(tree: DomainTree) -> Json:
-    """A topology with its levels and the domains of each of its nodes."""
+    """Return the JSON data of a topology: its levels, and by node the names of its domains from the widest down."""
     known = tree.topology
     return {
         "name": known.name,
@@ -155,13 +165,16 @@ def _topology(known: Topology, states: Mapping[str, NodeState]) -> Json:
 
 
 def _room_of(tree: DomainTree, states: Mapping[str, NodeState]) -> list[Json]:
-    """Every domain above the nodes, parents first, with the number and the free capacity of its nodes."""
+    """Return every domain above the nodes, parents first: its path, the number of its nodes and its free capacity."""
     free = free_under(tree, states.values())
     return [{"path": list(path), "nodes": count, "free": free[path]} for path, count in tree.counts.items()]
 
 
 def node(state: NodeState) -> Json:
-    """A node with its free and reserved capacity and the pods that hold it."""
+    """Return the JSON data of a node: its free and reserved capacity, and the pods that use or reserve it.
+
+    `held`: reserved capacity. `leaving`: the capacity of pods that are terminating. `open`: whether pods may come.
+    """
     room = room_on(state)
     return {
         "allocatable": dict(state.allocatable),
@@ -176,7 +189,10 @@ def node(state: NodeState) -> Json:
 
 
 def cell(state: NodeState) -> Json:
-    """A node for the page: a count of pods instead of names. Fields with the value of most nodes are left out."""
+    """Return the JSON data of a node for the live page, which has counts of pods in place of names.
+
+    To keep it small, fields are left out if they have the value that most nodes have, such as `open` if it is true.
+    """
     reserved = sum(tenant.reserved for tenant in state.tenants)
     shown: Json = {
         "allocatable": state.allocatable,

@@ -1,4 +1,4 @@
-"""The story of one gang as plain JSON data, `/v1/story`: the facts that `phalanx why` and `phalanx events` print."""
+"""The story of one gang as JSON, `/v1/story`: the state and history that `phalanx why` and `phalanx events` print."""
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,9 +33,11 @@ Json = dict[str, Any]
 Events = Callable[[GangFacts], tuple[Sequence[Manifest], str]]
 
 MOST_STEPS = 200
+"""The most steps of one story. Older steps are left out."""
 MOST_READERS = 2
 """The most stories for which events are read at a time. After `BUSY_SECONDS`, other stories come without events."""
 BUSY_SECONDS = 0.5
+"""Seconds for which a story waits until its events can be read."""
 MOST_PAGES, READING_SECONDS = 10, 5.0
 """The limits of the events read for one story: pages of the API server's list, and seconds."""
 MORE_THAN = f"there are more than {MOST_PAGES * PAGE:,}, or reading them takes longer than {READING_SECONDS:g} s"
@@ -43,16 +45,19 @@ _STATUS = ("phase", "reason", "message", "proof", "objective", "levels", "victim
 
 
 class EventReader:
-    """Reads the events of gangs with the caller's own permissions.
+    """Reads the events of a gang from the API server, with the permissions of the caller.
 
-    At most `MOST_READERS` callers read at a time, each up to `MOST_PAGES` pages and `READING_SECONDS`.
+    At most `MOST_READERS` callers read at a time, each at most `MOST_PAGES` pages and for `READING_SECONDS`.
     """
 
     def __init__(self) -> None:
         self._places = threading.BoundedSemaphore(MOST_READERS)
 
     def read(self, facts: GangFacts, api: Transport | None) -> tuple[Sequence[Manifest], str]:
-        """The gang's events that the caller may read, and the reason why they are not all ("": they are)."""
+        """Return the gang's events that the caller may read, and why some are missing ("" if none is).
+
+        :param api: an API client with the caller's token; None if there is none, so that no events can be read.
+        """
         if api is None:
             return (), "events cannot be read here"
         if not self._places.acquire(timeout=BUSY_SECONDS):
@@ -81,11 +86,11 @@ def story_of(
     dialect: str,
     events: Callable[[GangFacts], tuple[Sequence[Manifest], str]],
 ) -> Json | None:
-    """The story of a gang. None if no Gang object shows a gang of that name.
+    """Return the story of a gang as JSON data; None if no Gang object shows a gang of that name.
 
     :param name: the gang's name in its dialect.
     :param dialect: the gang's dialect. "": any dialect.
-    :param events: returns the events that the caller may read, and the reason why they are not all.
+    :param events: returns the gang's events that the caller may read, and why some are missing ("" if none is).
     """
     manifests = list(picture.sources_of().of_kind(keys.GROUP, "Gang"))
     showing = (each for each in manifests if _shows(each, namespace, name, dialect))
@@ -124,7 +129,10 @@ def story_of(
 
 
 def _shows(manifest: Manifest, namespace: str, name: str, dialect: str) -> bool:
-    """Whether a Gang object shows the gang. False for an object that only claims to be a mirror."""
+    """Whether a Gang object shows this gang: a user wrote it for the gang, or it is the gang's mirror.
+
+    False for an object that claims to mirror the gang but is no mirror. `dialect` "": any dialect.
+    """
     meta = manifest["metadata"]
     key = mirrored_key(manifest)
     if key is None:

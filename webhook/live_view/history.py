@@ -1,9 +1,9 @@
 """The gangs that have ended, `/v1/history`: a bounded record in memory.
 
-A Gang object is deleted soon after its workload has ended, so nothing in the cluster shows its waits afterwards. One
-thread reads the Gang objects of the watch caches once a second. It sends no request. When an object is gone, the
-thread records the course of the gang. Each replica has its own record, which begins when the replica starts
-(docs/decisions/0040).
+A Gang object is deleted soon after its workload has ended, so nothing in the cluster shows afterwards how long the gang
+waited. One thread reads the Gang objects of the watch caches once a second, without a request to the API server. When
+an object is gone, the thread records when its gang waited and ran. Each replica has its own record, which begins when
+the replica starts (docs/decisions/0040).
 """
 
 import csv
@@ -32,15 +32,16 @@ LOG = logging.getLogger(__name__)
 
 HISTORY = "/v1/history"
 LOOK_SECONDS = 1.0
-"""The pause between two reads of the Gang objects. Times in the record are exact to this."""
+"""Seconds between two reads of the Gang objects. Times in the record are exact to this."""
 KEPT = timedelta(days=1)
-"""For this long an ended gang stays in the record."""
+"""How long an ended gang stays in the record."""
 MOST_OF_A_NAMESPACE, MOST = 100, 500
-"""The most ended gangs of one namespace and of all: about 1 kB each. The oldest leave first."""
+"""The most ended gangs in the record, of one namespace and in total: about 1 kB each. The oldest are dropped first."""
 SUCCEEDED, FAILED, DELETED, ENDED = "Succeeded", "Failed", "Deleted", "Ended"
-"""The outcomes. `DELETED`: the gang was deleted before it ended. `ENDED`: its workload exists and wants no pods."""
+"""How a gang ended. `DELETED`: it was deleted before. `ENDED`: its workload exists, wants no pods, and names no result.
+"""
 PATIENCE = {DELETED: timedelta(seconds=3), ENDED: timedelta(seconds=30)}
-"""How long an outcome may still change after the Gang object is gone, because the workload is in another watch.
+"""How long to wait for another outcome after the Gang object is gone, because the workload comes by another watch.
 
 A Job wants no more pods some seconds before it reports that it is complete.
 """
@@ -67,18 +68,20 @@ COLUMNS = (
     "evictions",
     "restarts",
 )
-"""The columns of the CSV, and the plain fields of an ended gang. The waits by reason and the hours follow."""
+"""The first columns of the CSV, which are fields of `EndedGang.as_data`. Waits by reason and resource hours follow."""
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class EndedGang:
-    """A gang that has ended.
+    """A gang that has ended, as the record shows it.
 
-    `started`: when all its members were bound for the first time; None: never. `waited`: seconds by the reason of its
-    status, the longest first, waits after evictions included. `hours`: what its bound pods requested, by resource, in
-    cores or pieces times hours. `evictions`: how often it lost its place, restarts not counted.
+    `outcome`: how it ended (`SUCCEEDED` and so on). `pods`: the most expected members. `domain`: the narrowest domain
+    that held it. `submitted`: when it was created. `started`: when all its members were bound for the first time; None
+    if never. `finished`: when it ended. `waited`: seconds of waiting by the reason in its status, the longest first;
+    waits after evictions count. `hours`: by resource, the requests of its bound pods times hours: core hours for cpu,
+    piece hours for others such as GPUs. `evictions`: how often it stopped running before its end, without restarts.
     """
 
     key: GangKey
@@ -95,7 +98,7 @@ class EndedGang:
     restarts: int
 
     def as_data(self) -> Json:
-        """Return the gang for programs, with the names in `COLUMNS`."""
+        """Return the gang as JSON data: the fields in `COLUMNS`, `waitedFor` and `hours`. Times are RFC 3339."""
         start = self.started or self.finished
         return {
             "namespace": self.key.namespace,
@@ -118,7 +121,10 @@ class EndedGang:
 
 
 def csv_of(gangs: Sequence[EndedGang]) -> str:
-    """Return the gangs as CSV with a head. `waitedFor` is one column, and each resource has a column of hours."""
+    """Return the gangs as CSV with a header line.
+
+    The column `waitedFor` holds `reason=seconds` pairs, separated by spaces. Each resource has a column `<name>-hours`.
+    """
     rows = [each.as_data() for each in gangs]
     resources = sorted({name for row in rows for name in row["hours"]})
     written = io.StringIO()
@@ -131,7 +137,7 @@ def csv_of(gangs: Sequence[EndedGang]) -> str:
 
 
 class _Course:
-    """The course of a gang that exists, as its Gang object has shown it."""
+    """How long an existing gang has waited and run so far, measured from the states of its Gang object."""
 
     def __init__(self, key: GangKey, manifest: Manifest, now: datetime) -> None:
         self.key = key
@@ -141,10 +147,11 @@ class _Course:
         self.pods, self.domain = 0, ""
         self.evictions, self.restarts = 0, 0
         self.waited: Counter[str] = Counter()
-        """Milliseconds by reason."""
+        """Milliseconds of waiting, by the reason in the status."""
         self.used: Counter[str] = Counter()
-        """Base units times milliseconds, by resource."""
+        """By resource: the requests of bound pods in base units, times milliseconds."""
         self.gone: datetime | None = None
+        """When the Gang object was first seen to be gone; None while it exists."""
         self.noted = False
         """Whether `note` was called."""
         self._uses: Mapping[str, int] = {}
@@ -152,7 +159,10 @@ class _Course:
         self._reason, self._running = NEW, False
 
     def note(self, manifest: Manifest, uses: Mapping[str, int], now: datetime) -> None:
-        """Take over a new state of the Gang object. `uses`: what the bound members request, in base units."""
+        """Count the time up to `now` for the previous state of the Gang object, and remember its new state.
+
+        :param uses: by resource, the requests of the gang's bound members in base units.
+        """
         status: Mapping[str, Any] = manifest.get("status") or {}
         reason = str(status.get("reason") or status.get("phase") or NEW)
         running = status.get("phase") == _PLACED or reason == _PODS_TO_COME
@@ -175,7 +185,10 @@ class _Course:
         self.domain = str((status.get("summary") or {}).get("domain") or self.domain)
 
     def pass_to(self, now: datetime) -> None:
-        """Count the time until now."""
+        """Count the time since the last call up to `now`, as waiting if the gang does not run.
+
+        Requests of bound members count as used in either case.
+        """
         spent = round((now - self._until).total_seconds() * 1000)
         if spent <= 0:
             return
@@ -186,7 +199,7 @@ class _Course:
         self._until = now
 
     def end(self, outcome: str, finished: datetime) -> EndedGang:
-        """Return the record of the gang, which ended at `finished`."""
+        """Return the record of the gang, which ended at `finished` with this outcome."""
         hours = {
             name: amount / (1000 * HOUR) / (1000 if name == "cpu" else 1) for name, amount in sorted(self.used.items())
         }
@@ -207,14 +220,14 @@ class _Course:
 
 
 class History:
-    """The record of ended gangs. Safe to share between threads; one thread calls `look`."""
+    """The record of ended gangs, kept in memory. Safe to share between threads, if only one thread calls `look`."""
 
     def __init__(self, picture: Picture, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._picture = picture
         self._clock = clock
         self._lock = threading.Lock()
         self._courses: dict[str, _Course] = {}
-        """The gangs that exist, by the uid of their Gang object."""
+        """The gangs that exist or whose outcome is not final yet, by the UID of their Gang object."""
         self._ended: deque[EndedGang] = deque()
         self._over = threading.Event()
 
@@ -227,14 +240,17 @@ class History:
         self._over.set()
 
     def gangs(self, namespace: str = "") -> list[EndedGang]:
-        """Return the ended gangs, the last one first. `namespace`: only of this one."""
+        """Return the gangs that ended within `KEPT`, the last one first.
+
+        :param namespace: return only gangs of this namespace; "": of all.
+        """
         oldest = self._clock.wall() - KEPT
         with self._lock:
             known = list(self._ended)
         return [each for each in reversed(known) if each.finished >= oldest and namespace in ("", each.key.namespace)]
 
     def look(self) -> None:
-        """Read all Gang objects once."""
+        """Read all Gang objects once: count the time of existing gangs, and record the gangs that have ended."""
         if not self._picture.synced():
             return
         now, sources = self._clock.wall(), self._picture.sources_of()
@@ -267,13 +283,19 @@ class History:
                 LOG.exception("the history of gangs misses a look")
 
     def _uses(self, manifest: Manifest) -> Mapping[str, int]:
-        """Return the requests of the gang's bound pods in base units: cpu, and resources that are counted in pieces."""
+        """Return, by resource, the requests of the gang's bound pods in base units.
+
+        Only cpu and resources that are counted in pieces, such as GPUs, are returned; resources in bytes are left out.
+        """
         pods = self._picture.all_of(*member_keys(manifest)).pods
         asked = all_requests(pod for pod in pods if pod.bound and not pod.finished)
         return {name: amount for name, amount in asked.items() if name != PODS and not in_bytes(name)}
 
     def _outcome(self, course: _Course, gone: datetime, sources: Sources) -> tuple[str, datetime]:
-        """Return how a gang ended, and when. Its Gang object was gone at `gone`."""
+        """Return how a gang ended, and when.
+
+        :param gone: when its Gang object was first seen to be gone.
+        """
         owner = _owner(course.manifest, sources)
         if owner is not None:
             return _end_of(owner, gone)
@@ -293,7 +315,7 @@ class History:
 
 
 def _owner(manifest: Manifest, sources: Sources) -> Manifest | None:
-    """Return the object that asked for the gang, if it still exists."""
+    """Return the owner of a Gang object, the workload that asked for the gang; None if it does not exist any more."""
     for ref in manifest["metadata"].get("ownerReferences") or ():
         namespace = manifest["metadata"]["namespace"]
         found = sources.get(group_of(ref["apiVersion"]), ref["kind"], namespace, ref["name"])
@@ -303,7 +325,10 @@ def _owner(manifest: Manifest, sources: Sources) -> Manifest | None:
 
 
 def _end_of(owner: Manifest, gone: datetime) -> tuple[str, datetime]:
-    """Return how a workload ended, and when as far as it says so."""
+    """Return how a workload ended, and when: from its conditions, or `gone` if they do not say when.
+
+    :param gone: when the Gang object was first seen to be gone.
+    """
     true = {each.get("type"): each for each in _conditions(owner) if each.get("status") == "True"}
     if (failure := true.get(FAILED)) is not None:
         return FAILED, instant(failure.get("lastTransitionTime")) or gone
@@ -322,5 +347,5 @@ def _conditions(manifest: Manifest) -> Iterator[Mapping[str, Any]]:
 
 
 def _text(at: datetime) -> str:
-    """Return a time in UTC by RFC 3339, in whole seconds as Kubernetes writes it."""
+    """Return a UTC time in RFC 3339 format, in whole seconds as Kubernetes writes it."""
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")

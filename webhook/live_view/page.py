@@ -1,7 +1,7 @@
-"""`GET /`: the live page for users.
+"""`GET /`: the live page, which shows gangs and nodes in a browser.
 
-The page is complete without script. If the browser runs scripts, `GET /page.js` draws a picture above the tables. The
-page loads nothing from other servers, and the server keeps no state for it.
+The page is complete without scripts. If the browser runs scripts, `GET /page.js` draws the cluster above the tables.
+The page loads nothing from other servers, and the server keeps no state for it.
 """
 
 import base64
@@ -29,9 +29,9 @@ _PAGE = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True
 
 
 def _policy() -> str:
-    """The Content-Security-Policy: only the page's own style sheet and script, and requests only to this server.
+    """Return the Content-Security-Policy of the page.
 
-    Forms and frames are forbidden.
+    It allows the page's own style sheet and script, and requests to this server. It forbids forms and frames.
     """
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     nothing = "; ".join(f"{each} 'none'" for each in ("default-src", "base-uri", "form-action", "frame-ancestors"))
@@ -48,7 +48,11 @@ HEADERS = {
 
 
 def page(gangs: Json, topology: Json) -> str:
-    """The page as HTML, from the data of `webhook.live_view.data`. All texts of users are escaped."""
+    """Return the page as HTML. All texts of users are escaped.
+
+    :param gangs: the data of `/v1/gangs`.
+    :param topology: the data of `/v1/topology`, without the pods of nodes.
+    """
     phases = Counter(gang["phase"] or "new" for gang in gangs["gangs"])
     return _PAGE.render(
         style=STYLE,
@@ -70,7 +74,7 @@ def _bound(gang: Json) -> int:
 
 
 def _place(member: Json) -> str:
-    """The node of a member, or its state and its nominated node, as text."""
+    """Return where a member runs, as text for the page; for an unbound one its state and nominated node."""
     if member["node"]:
         return f"on {member['node']}"
     state = "gated" if member["gated"] else "let go"
@@ -78,7 +82,7 @@ def _place(member: Json) -> str:
 
 
 def _resources(topology: Json) -> list[str]:
-    """The resources with free capacity in any domain, cpu and memory first."""
+    """Return the resources of which any domain has free capacity: the ones in `UNITS` first, the others by name."""
     names = {name for domain in topology["domains"] for name, free in domain["free"].items() if free}
     return sorted(names, key=lambda name: (name not in UNITS, name))
 

@@ -11,18 +11,18 @@ from timing.clock import SYSTEM_CLOCK, Clock
 from webhook.following import Observation
 
 KEPT_SECONDS = 2.0
-"""For this long callers get one report. It bounds the work by time, however many pages are open."""
+"""Seconds for which all callers get the same report, so that the work does not grow with the number of open pages."""
 PATIENCE_SECONDS = 5.0
-"""The longest wait for the first observation of the cluster. At 15,000 nodes it takes about a second."""
+"""The most seconds to wait for the first observation of the cluster. At 15,000 nodes it takes about a second."""
 
 
 class QueueAnswers:
-    """The answers of `/v1/queues`. Safe to share between threads."""
+    """Answers `/v1/queues`, with one report for all callers. Safe to share between threads."""
 
     def __init__(self, latest: Callable[[float], Observation | None], *, clock: Clock = SYSTEM_CLOCK) -> None:
-        """Make answers from observations.
+        """Start without a report.
 
-        :param latest: returns the last observation of the cluster, or None if there is none within so many seconds.
+        :param latest: returns the last observation of the cluster; None if there is none within the given seconds.
         """
         self._latest = latest
         self._clock = clock

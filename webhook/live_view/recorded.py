@@ -1,4 +1,4 @@
-"""`phalanx solve -o html`: the page with one solved snapshot, as one file that needs no server."""
+"""`phalanx solve -o html`: writes the live page with the plans of one solve into a single file that needs no server."""
 
 import base64
 import hashlib
@@ -23,12 +23,13 @@ _PAGE = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True
 
 
 def recorded(decisions: Sequence[Decision], snapshot: Snapshot, topologies: Sequence[Topology], now: datetime) -> str:
-    """Return the file. It shows the free capacity that is left once all plans are carried out.
+    """Return the HTML file that shows these decisions, and the cluster as it will be when all plans are carried out.
 
     All texts of users are escaped: in the tables as HTML, for the script as JSON without any `<`. The file's
     Content-Security-Policy allows this one script and this style sheet, and no request.
 
     :param snapshot: the cluster before the plans.
+    :param now: the time to show as the time of the solve.
     """
     states = {state.name: state for state in after_all(decisions, snapshot).nodes}
     report = solve_report(decisions)
@@ -50,5 +51,5 @@ def recorded(decisions: Sequence[Decision], snapshot: Snapshot, topologies: Sequ
 
 
 def _digest(text: str) -> str:
-    """The source expression of a Content-Security-Policy that allows exactly this text, by its hash."""
+    """Return the hash of a script or style sheet in the form by which a Content-Security-Policy allows exactly it."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,7 +1,8 @@
-"""Whether capacity is reserved for the pods that a workload creates only when others of its pods run.
+"""Whether capacity is reserved for the pods that a workload creates only after others of its pods run.
 
-Capacity is reserved unless the workload's annotation or the controller's flag disables it (docs/decisions/0022). Then
-the gang waits for all its pods, and a message says how to make the workload create them at once.
+Capacity is reserved unless the workload's annotation `phalanx.dev/placeholders` or the controller's flag
+`--no-placeholders` disables it (docs/decisions/0022). Then the gang waits until all its pods exist, and a message says
+how to make the workload create them at once.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,12 +23,15 @@ BY_SETTING = Unwanted("as the controller's --no-placeholders says", "have the co
 
 
 def wanted(manifest: Manifest) -> bool:
-    """Whether the workload's annotation lets Phalanx reserve capacity for later pods. Raises `MalformedError`."""
+    """Whether Phalanx may reserve capacity for the workload's expected pods. Raises `MalformedError`.
+
+    It may unless the annotation `phalanx.dev/placeholders` is "false".
+    """
     return metadata_of(manifest).annotations.get(PLACEHOLDERS) != "false"
 
 
 def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
-    """Report a value of the placeholder annotation other than "true" and "false"."""
+    """Report a value of the annotation `phalanx.dev/placeholders` that is neither "true" nor "false"."""
     if (value := annotations.get(PLACEHOLDERS, "true")) not in ("true", "false"):
         remedy = 'write "false" to have no room held for pods that the workload makes later, or leave it out'
         field = f"metadata.annotations[{PLACEHOLDERS}]"
@@ -35,9 +39,9 @@ def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) ->
 
 
 def later_of(manifest: Manifest) -> Later | None:
-    """Return how the workload could create its later pods at once; None if it creates all pods at once already.
+    """Return information on the pods that the workload creates only after others run, with the remedy to change this.
 
-    Raises `MalformedError`.
+    Return None if it creates all pods at once. Raises `MalformedError`.
     """
     if not start_order.later_roles(manifest):
         return None
@@ -45,7 +49,7 @@ def later_of(manifest: Manifest) -> Later | None:
 
 
 def _at_once(manifest: Manifest) -> Iterator[str]:
-    """Yield the changes that make the workload create all pods at once; none if its kind has no such setting."""
+    """Yield remedies, for messages, that make the workload create all pods at once; none if its kind has no setting."""
     yield from (order.at_once for order, _ in start_order.orders_of(manifest))
     row = row_of(manifest)
     for each in row.fields if row is not None and not row.user_defined_by else ():
@@ -54,9 +58,9 @@ def _at_once(manifest: Manifest) -> Iterator[str]:
 
 
 def first_made(manifest: Manifest, pods: Iterable[tuple[str, Pod]]) -> Iterator[Pod]:
-    """Yield the expected pods that a workload creates before any of its pods runs. Raises `MalformedError`.
+    """Yield the pods among `pods` that a workload creates before any of its pods runs. Raises `MalformedError`.
 
-    `pods`: the expected pods, each with its role.
+    :param pods: all expected pods of the workload, as (role, pod).
     """
     later, after_others = start_order.later_roles(manifest), start_order.after_others(manifest)
     number = {"StatefulSet": POD_INDEX, "LeaderWorkerSet": WORKER_INDEX, "JobSet": INDEX_KEY}.get(ref_of(manifest).kind)
@@ -70,9 +74,12 @@ def first_made(manifest: Manifest, pods: Iterable[tuple[str, Pod]]) -> Iterator[
 
 
 def without_room(gang: Gang, why: Unwanted) -> Gang:
-    """Return the gang as it is if no capacity is reserved for expected pods.
+    """Return a gang with expected pods as it is if no capacity is reserved for them; any other gang unchanged.
 
-    It waits for its expected pods. If enough pods exist to start, the expected pods are no members.
+    If the existing pods reach the gang's minimum, they alone are its members. Otherwise the gang waits for the expected
+    pods.
+
+    :param why: the reason, for messages.
     """
     if gang.later is None or gang.later.unwanted is not None:
         return gang
@@ -81,5 +88,5 @@ def without_room(gang: Gang, why: Unwanted) -> Gang:
 
 
 def by_setting(gang: Gang, *, placeholders: bool) -> Gang:
-    """Return the gang for a controller with or without placeholders (`--no-placeholders`)."""
+    """Return the gang, changed by `without_room` if the controller runs with `--no-placeholders`."""
     return gang if placeholders else without_room(gang, BY_SETTING)

@@ -1,7 +1,7 @@
-"""Lost pods: they ran and are gone or terminating, and their workload recreates them (docs/decisions/0034).
+"""Expected pods in place of lost pods: pods that ran and are deleted, and that their workload recreates.
 
-From a lost member and its workload, `seat_again` constructs the member with the expected pod. That pod is gated and
-has the uid of an expected pod, like the pods of `start_order`.
+From a lost member and its workload, `seat_again` constructs the member with the expected pod, so that capacity can be
+reserved for it (docs/decisions/0034). The expected pod is gated, and has an identifier in place of a uid.
 """
 
 from msgspec.structs import replace
@@ -20,9 +20,12 @@ from kube.placeholders import seat_uid
 
 
 def goes_on(manifest: Manifest, part: str = "") -> bool:
-    """Whether a workload recreates lost pods and lets Phalanx reserve capacity for them.
+    """Whether a workload recreates lost pods, and Phalanx may reserve capacity for them.
 
-    :param part: the number of the group, if each group of the workload is a gang; "" for the whole workload.
+    It does unless it is deleted, ended, ending or suspended. A malformed workload gives False.
+
+    :param part: the number of the group that is the gang, if each group of the workload is one; "" for the whole
+        workload. A group that the workload has no more gives False.
     """
     try:
         metadata = metadata_of(manifest)
@@ -33,7 +36,7 @@ def goes_on(manifest: Manifest, part: str = "") -> bool:
 
 
 def _is_ending(manifest: Manifest) -> bool:
-    """Whether a condition of the workload's kind says that the workload recreates no pod."""
+    """Whether a condition of the workload says that it recreates no pod any more (`KindRow.ending_conditions`)."""
     row, conditions = row_of(manifest), at_path(manifest, "status.conditions")
     types = row.ending_conditions if row is not None else ()
     true = [each for each in conditions if isinstance(each, dict)] if isinstance(conditions, list) else []
@@ -41,14 +44,14 @@ def _is_ending(manifest: Manifest) -> bool:
 
 
 def _has_part(manifest: Manifest, part: str) -> bool:
-    """Whether a workload still has the group with this number."""
+    """Whether a workload still has the group with this number; true for a part that is no number."""
     return not part.isdecimal() or any(int(part) * each.in_each < each.count for each in templates(manifest))
 
 
 def seat_again(manifest: Manifest, lost: Member) -> Member | None:
-    """Return the member for the expected pod that replaces a lost pod.
+    """Return a lost member with the expected pod that replaces its pod. Pod set and rank stay the same.
 
-    Return None if the workload does not have exactly one template for the lost member's pod set.
+    Return None if the workload has no template for the member's pod set, or several, or is malformed.
     """
     try:
         examples, uid = zip(templates(manifest), example_pods(manifest), strict=True), metadata_of(manifest).uid
@@ -72,7 +75,10 @@ def seat_again(manifest: Manifest, lost: Member) -> Member | None:
 
 
 def _name(pod: Pod) -> str:
-    """Return the pod's name. For a pod of an Indexed Job, omit the random suffix: the recreated pod has another one."""
+    """Return the name of a pod as far as the pod that replaces it will have the same.
+
+    For a pod of an Indexed Job this is `<job>-<index>`, because the recreated pod has another random suffix.
+    """
     stem, _, _ = pod.metadata.name.rpartition("-")
     index, owner = pod.metadata.labels.get(INDEX_KEY, ""), controller_of(pod)
     foreseen = f"{owner.name}-{index}" if owner is not None and index else ""

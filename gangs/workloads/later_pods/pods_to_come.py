@@ -32,11 +32,14 @@ from gangs.workloads.suspension import suspended
 from kube.objects import ObjectMeta, OwnerReference, Pod
 
 _DIGITS = 20
-"""The most digits of a group's number. A longer number belongs to no group."""
+"""The most digits of a group's number in a pod's label. A longer number is no group's."""
 
 
 def example_pods(manifest: Manifest) -> tuple[Pod, ...]:
-    """Return one pod for each pod template, as the workload creates it, without an index. Raises `MalformedError`."""
+    """Return one pod for each pod template of a workload, as it would create the pod, but without an index.
+
+    Raises `MalformedError`.
+    """
     row, declared = row_of(manifest), templates(manifest)
     if row is not None and row.rules is not None:
         return tuple(row.rules.example(manifest) for _ in declared)
@@ -44,19 +47,21 @@ def example_pods(manifest: Manifest) -> tuple[Pod, ...]:
 
 
 def missing_pods(manifest: Manifest, existing: Sequence[Pod], part: str = "") -> tuple[Pod, ...]:
-    """Return the expected pods of a workload.
+    """Return the expected pods of a workload: those that it would create and that do not exist.
 
-    Their names are `<workload>-<role>-<index>` or `<workload>-<index>`. `existing` may hold pods of other owners.
-    `part`: the number of one group, if each group of the workload is a gang; "" for the whole workload. Raises
-    `MalformedError`, also for more than `MOST_PODS` pods.
+    Their names are `<workload>-<role>-<index>` or `<workload>-<index>`. Raises `MalformedError`, also for more than
+    `MOST_PODS` pods.
+
+    :param existing: existing pods, possibly of other owners, too.
+    :param part: the number of one group, if each group of the workload is a gang; "" for the whole workload.
     """
     return tuple(pod for _, pod in missing_by_role(manifest, existing, part))
 
 
 def missing_by_role(manifest: Manifest, existing: Sequence[Pod], part: str = "") -> list[tuple[str, Pod]]:
-    """Return the expected pods (`missing_pods`), each with the role of its template.
+    """Return the expected pods of a workload (`missing_pods`) as (role of the pod template, pod).
 
-    Pods of some kinds carry no label with their role.
+    Callers cannot find the role in the pod, because pods of some kinds have no label with it.
     """
     ref, row = ref_of(manifest), row_of(manifest)
     if row is not None and row.rules is not None:
@@ -77,9 +82,13 @@ def missing_by_role(manifest: Manifest, existing: Sequence[Pod], part: str = "")
 
 
 def check_number(ref: ObjectRef, declared: Sequence[Template], part: str = "", most: int = MOST_PODS) -> None:
-    """Raises `MalformedError` if all templates together have more than `most` pods."""
+    """Check that pod templates have at most `most` pods together. Raises `MalformedError` if they have more.
+
+    :param part: the number of one group, whose pods alone are counted; "" for all pods.
+    """
     numbers = [_numbers(each, part) for each in declared]
-    total = sum(max(0, each.stop - each.start) for each in numbers)  # more than `len` can count may be written
+    # Not `len`: it fails above sys.maxsize, which a user's number can exceed.
+    total = sum(max(0, each.stop - each.start) for each in numbers)
     if total > most:
         largest = max(declared, key=lambda each: each.count)
         field = "size" if part else "replicas"
@@ -89,7 +98,10 @@ def check_number(ref: ObjectRef, declared: Sequence[Template], part: str = "", m
 
 
 def _numbers(template: Template, part: str) -> range:
-    """Return the numbers of a template's pods, of all of them or of one group."""
+    """Return the numbers of the pods of a template, counted from 0.
+
+    :param part: the number of one group, whose pods alone are returned; "" for all pods.
+    """
     if not part:
         return range(template.count)
     group = int(part) if part.isdecimal() and len(part) < _DIGITS else template.count
@@ -97,9 +109,9 @@ def _numbers(template: Template, part: str) -> range:
 
 
 def _in_turn(pod: Pod, ref: ObjectRef) -> bool:
-    """Whether the pod belongs to a ReplicaSet of the Deployment, or to the ReplicaSet itself.
+    """Whether a pod belongs to the ReplicaSet `ref`, or to a ReplicaSet of the Deployment `ref`.
 
-    Such pods have unpredictable names, so they are counted instead of matched by name.
+    Such pods have random names, so expected pods cannot be matched with them by name. They are counted instead.
     """
     owner, part = controller_of(pod), pod.metadata.labels.get(TEMPLATE_HASH)
     if owner is None or owner.kind != "ReplicaSet":
@@ -123,7 +135,7 @@ def _example(manifest: Manifest, template: Template) -> Pod:
 
 
 def _labels(ref: ObjectRef, template: Template, row: KindRow | None) -> dict[str, str]:
-    """Return the pod labels by which the operator names the workload or the role."""
+    """Return the labels with the workload's name or the pod's role that the operator adds to a pod of a template."""
     if row is not None and row.fields:
         return {row.named_by: ref.name} if row.named_by else {}
     match ref.kind:
@@ -138,7 +150,7 @@ def _labels(ref: ObjectRef, template: Template, row: KindRow | None) -> dict[str
 
 def _numbered(example: Pod, template: Template, number: int, row: KindRow | None) -> Pod:
     meta = example.metadata
-    stem, index = meta.name.rstrip("-"), dict[str, str]()  # of a generated name the dash is there
+    stem, index = meta.name.rstrip("-"), dict[str, str]()  # a generateName ends with a dash
     stem = stem if template.role == MAIN else f"{stem}-{template.role}"
     name = f"{stem}-{number}"
     if row is not None and row.bare:
@@ -168,7 +180,11 @@ def _numbered(example: Pod, template: Template, number: int, row: KindRow | None
 
 
 def _by_fields(stem: str, template: Template, number: int, row: KindRow) -> tuple[str, dict[str, str]]:
-    """Return a pod's name and the labels with its part and rank, for a kind without rules in code."""
+    """Return a pod's name, and the labels with its part and rank, for a kind with `KindRow.fields`.
+
+    :param stem: the beginning of the name, which is the workload's name.
+    :param number: the number of the pod in its template.
+    """
     part, within = divmod(number, template.in_each) if row.part_by else (0, number)
     role = "" if template.role == MAIN else f"-{template.role}"
     labels = {row.part_by: str(part)} if row.part_by else {}
@@ -177,7 +193,11 @@ def _by_fields(stem: str, template: Template, number: int, row: KindRow) -> tupl
 
 
 def _in_group(stem: str, template: Template, number: int) -> tuple[str, dict[str, str]]:
-    """Return a LeaderWorkerSet pod's name and the labels with its group and its place in the group."""
+    """Return the name of a LeaderWorkerSet's pod, and the labels with its group and its index in the group.
+
+    :param stem: the beginning of the name, which is the workload's name.
+    :param number: the number of the pod in its template.
+    """
     group, within = divmod(number, template.in_each)
     place = within + template.first
     name = f"{stem}-{group}-{place}" if place else f"{stem}-{group}"

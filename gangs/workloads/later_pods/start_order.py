@@ -1,7 +1,7 @@
-"""Expected pods of workloads that create their later pods only when earlier pods run.
+"""The expected pods of workloads that create some pods only after others of their pods run.
 
-The gang of such a workload is complete when the pods that the workload creates at once exist. The later pods are read
-from the workload. Capacity is reserved for them until they exist (docs/decisions/0022).
+The gang of such a workload is released when the pods that the workload creates at once exist. The later pods are
+derived from the workload's templates. Capacity is reserved for them until they exist (docs/decisions/0022).
 """
 
 from collections import defaultdict
@@ -24,16 +24,18 @@ from kube.objects import Pod, PodSpec, SchedulingGate
 from kube.placeholders import matched, seat_uid
 
 MOST_TO_COME = 2_048
-"""The most expected pods of one gang for which capacity is reserved. The limit bounds the cost of a gang, since
-expected pods cost planning time although no object exists for them.
+"""The most expected pods of one gang for which capacity is reserved.
+
+Expected pods cost planning time although no object exists for them, so without a limit one small object could cost
+much.
 """
 
 _MOST_ROLES = 1_024
-"""The number of roles of workloads whose specs are cached."""
+"""The most pairs of workload and role for which the spec of an expected pod is cached."""
 
 
 def later_roles(manifest: Manifest) -> frozenset[str]:
-    """Return the roles with pods that the workload creates only when others run, are ready or have ended."""
+    """Return the roles (names of pod sets) of pods that the workload creates only after others run or have ended."""
     if (row := row_of(manifest)) is not None and row.fields:
         return frozenset(_later_by_fields(manifest, row))
     return frozenset(role for _, roles in orders_of(manifest) for role in roles)
@@ -48,9 +50,9 @@ def _later_by_fields(manifest: Manifest, row: KindRow) -> Iterator[str]:
 
 
 def orders_of(manifest: Manifest) -> Iterator[tuple[StartOrder, Sequence[str]]]:
-    """Yield the start orders that apply to a workload, each with the roles of the later pods.
+    """Yield the start orders of the workload's kind that its settings select, each with the roles of the later pods.
 
-    Kinds with counting fields state the order in these fields and have no start orders.
+    Kinds with `KindRow.fields` have no start orders: `TemplateFields` states which pods are created later.
     """
     row = row_of(manifest)
     for each in row.start_orders if row is not None else ():
@@ -86,26 +88,32 @@ def _said(manifest: Manifest, order: StartOrder) -> bool:
 
 
 def after_others(manifest: Manifest) -> frozenset[str]:
-    """Return the roles of a JobSet that wait for other roles, not only for the first of their own pods."""
+    """Return the roles of a JobSet of which no pod is created before pods of other roles run.
+
+    In contrast, other later roles create their own first pod at once.
+    """
     after = (MadeLater.OTHER_JOBS, MadeLater.ITS_JOBS)
     return frozenset(role for order, roles in orders_of(manifest) for role in roles if order.later in after)
 
 
 def _names(manifest: Manifest) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the replicated jobs of a JobSet, each with the name of its role."""
+    """Return the replicated jobs of a JobSet as (role, entry of `spec.replicatedJobs`)."""
     written = pod_templates.at_path(manifest, "spec.replicatedJobs")
     entries = [each for each in written if isinstance(each, Mapping)] if isinstance(written, list) else []
     return [(str(each.get("name") or position), each) for position, each in enumerate(entries)]
 
 
 def _on_jobs(replicated_job: Mapping[str, Any], annotation: str) -> bool:
-    """Whether the Job template of a replicated job has the annotation."""
+    """Whether the Job template of a JobSet's replicated job has an annotation with this key."""
     own = pod_templates.at_path(replicated_job, "template.metadata.annotations")
     return isinstance(own, Mapping) and annotation in own
 
 
 def exclusive_at(manifest: Manifest) -> str | None:
-    """Return the path of the annotation that gives each Job or group a domain of its own; None if there is none."""
+    """Return the path of the annotation by which the operator gives each Job or group a domain of its own.
+
+    Return None if the workload has no such annotation. It is on the workload or on the Job template of a JobSet.
+    """
     key = next((order.at for order, _ in orders_of(manifest) if order.annotation), None)
     if key is None or key in metadata_of(manifest).annotations:
         return key and f"metadata.annotations[{key}]"
@@ -114,7 +122,7 @@ def exclusive_at(manifest: Manifest) -> str | None:
 
 
 def check_order(manifest: Manifest, part: str = "", there: int = 0) -> None:
-    """Raises `MalformedError` for a gang with more expected pods than capacity is reserved for (`MOST_TO_COME`).
+    """Check that a gang does not have more than `MOST_TO_COME` expected pods. Raises `MalformedError` if it has.
 
     :param part: the number of the group that is the gang; "" for the whole workload, or for any group of it.
     :param there: the number of the gang's pods that exist.
@@ -133,17 +141,18 @@ def to_come(
     role: Callable[[Pod], str],
     part: str,
 ) -> tuple[Pod, ...]:
-    """Return the expected pods of a gang whose workload creates pods later, each with the gate and a uid of its own.
+    """Return the expected pods of a gang whose workload creates some pods only after others run. All are gated.
 
-    There are none before the gang's first pod has existed. Defaults on that pod (priority, requests) are used for all
-    pods of its role.
+    Before the gang's first pod exists, the result is empty, because admission sets defaults (priority, requests) on
+    pods, and expected pods take them from existing ones. Raises `MalformedError`.
 
-    `there`: the gang's live pods. `ended`: its succeeded pods, which are not recreated. `role`: a function that returns
-    a pod's pod set. `part`: the number of the group that is the gang; "" for the whole workload. Raises
-    `MalformedError`.
+    :param there: the gang's live pods.
+    :param ended: its succeeded pods, which are not recreated.
+    :param role: a function from a pod to the name of its pod set.
+    :param part: the number of the group that is the gang; "" for the whole workload.
     """
     later, known, row = later_roles(manifest), (*there, *ended), row_of(manifest)
-    by_the_first = row is not None and any(each.later for each in row.fields)  # an ended driver creates none
+    by_the_first = row is not None and any(each.later for each in row.fields)  # only a running driver creates executors
     if not later or not (there if by_the_first else known):
         return ()
     declared = [each for each in _declared(manifest, role, part) if each[0] in later]
@@ -164,7 +173,7 @@ def to_come(
 
 
 def _declared(manifest: Manifest, role: Callable[[Pod], str], part: str) -> Iterator[tuple[str, str, Pod]]:
-    """Yield pod set, name and pod for each pod of the workload. Pods of one template share one spec and one role."""
+    """Yield (pod set, name, pod) for each pod that the workload creates, existing or not."""
     roles = dict[int, str]()
     for pod in missing_pods(manifest, (), part):
         of = id(pod.spec)
@@ -174,10 +183,9 @@ def _declared(manifest: Manifest, role: Callable[[Pod], str], part: str) -> Iter
 
 
 def _as_before(uid: str, role: str, spec: PodSpec) -> PodSpec:
-    """Return the spec object of the previous reading if it is equal, else the new one.
+    """Return the spec object that was returned last for this role of a workload if it equals `spec`, else `spec`.
 
-    Members of two readings of a gang then share one spec, so a comparison of the readings need not compare its fields
-    thousands of times.
+    Equal expected pods of two successive readings then share one spec object, which makes their comparison fast.
     """
     before = _last_spec(uid, role)
     if before != [spec]:
@@ -187,14 +195,19 @@ def _as_before(uid: str, role: str, spec: PodSpec) -> PodSpec:
 
 @lru_cache(maxsize=_MOST_ROLES)
 def _last_spec(_uid: str, _role: str) -> list[PodSpec]:
-    """Return the cell with the spec that `_as_before` last returned for this role of a workload; [] if none."""
+    """Return a list with the spec that `_as_before` returned last for this role of a workload; empty if none.
+
+    The cache returns the same list object each time, so the caller stores the next spec in it.
+    """
     return []
 
 
 def spec_to_come(spec: PodSpec, first: Pod, siblings: Sequence[Pod]) -> PodSpec:
-    """Return the spec of an expected pod as admission will change it.
+    """Return the spec of an expected pod as it will be after admission, which sets defaults and the gate.
 
-    Scheduling fields are those of the gang's first pod. Containers and overhead are those of a sibling, if one exists.
+    :param spec: the spec in the pod template.
+    :param first: an existing pod of the gang. Its priority and scheduler are used.
+    :param siblings: existing pods of the same role. The containers and overhead of the first are used, if there is one.
     """
     changes: dict[str, Any] = {"scheduling_gates": (SchedulingGate(name=GATE),)}
     for name in ("priority", "priority_class_name", "preemption_policy", "scheduler_name"):

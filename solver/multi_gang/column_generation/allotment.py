@@ -1,6 +1,7 @@
-"""How many members of each gang each domain of a wide level takes, as a problem of its own.
+"""How many members of each gang each domain of a wide level takes, as a problem of its own for CP-SAT.
 
-Wide domains are few, and the model ignores how they are filled inside. So CP-SAT mostly proves the best choice at once:
+A level is wide if it has few domains, and the model ignores how they are filled inside. So CP-SAT mostly proves the
+best choice at once:
 
     min   sum of touched[g, d]                            over gangs and the domains of one level
     s.t.  sum over d of x[g, d] = members of g
@@ -8,7 +9,7 @@ Wide domains are few, and the model ignores how they are filled inside. So CP-SA
           sum over g of members that x[g, d] displaces <= room, for each shape in each domain
           the sums of touched domains of the wider levels <= what they are held at
 
-The rules that the model ignores can only make plans worse, so the least sum is a lower bound. Unlike the bound of
+The constraints that the model ignores can only make plans worse, so the least sum is a lower bound. Unlike the bound of
 column generation, it respects that members are whole and that all gangs share a domain's capacity. If all members fit
 inside the domains, too, the choice is a plan.
 """
@@ -25,9 +26,9 @@ from solver.cp_sat.lexicographic import TimeBudget, single_worker
 from solver.multi_gang.column_generation.pricing import GangDemand, PricingProblem
 
 _CELLS = 1_200
-"""The largest product of gangs and domains of a level that counts as wide."""
+"""The largest product of the numbers of gangs and domains for which a level counts as wide."""
 _SHARE = 0.1
-"""The share of the remaining time that one choice may take."""
+"""The share of the remaining deterministic time that the choice for one level may take."""
 
 MembersByDomain = Sequence[Mapping[int, int]]
 """By gang, its members by domain of one level."""
@@ -35,8 +36,9 @@ MembersByDomain = Sequence[Mapping[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Allotment:
-    """A choice of domains. `bound`: the least possible sum of domains of the level, with the sums of wider levels
-    fixed.
+    """A division of the gangs among the domains of a level. `parts`: by gang, its members by domain.
+
+    `bound`: a lower bound of the sum of touched domains of the level, with the sums of wider levels fixed.
     """
 
     parts: MembersByDomain
@@ -44,10 +46,11 @@ class Allotment:
 
 
 class AllottingProblem:
-    """The division of gangs among the domains of a level.
+    """Divides gangs among the domains of a level, by CP-SAT.
 
-    `own` and `offered`, shapes x classes: the members that may run on a class, and those that fit there.
-    `displaced[one, other]`: how many members of shape `other` a member of shape `one` displaces.
+    `own` and `offered`, shapes x classes: how many members may run on a class of nodes, and how many would fit if all
+    its nodes were eligible. `displaced[one, other]`: how many members of shape `other` a member of shape `one`
+    displaces.
     """
 
     def __init__(
@@ -57,19 +60,20 @@ class AllottingProblem:
         self._displaced, self._own, self._offered = displaced, own, offered
 
     def is_wide(self, level: int) -> bool:
-        """Whether a level above the node has few domains."""
+        """Whether the level is above the node and has few domains, measured by the number of gangs times domains."""
         return level < self._tree.depth - 1 and len(self._demands) * self._tree.count(level) <= _CELLS
 
     def domain(self, level: int) -> Counts:
-        """The domain of a level around each class."""
+        """Return, by class of nodes, the domain of a level that contains it."""
         return self._tree.around(self._tree.depth - 2, level)[self._inner]
 
     def least(
         self, level: int, held: Sequence[int], budget: TimeBudget, least: int = 0, known: MembersByDomain | None = None
     ) -> Allotment | None:
-        """Return the choice with the fewest domains of a level that was found; None if none was found.
+        """Return the division with the fewest touched domains of a level that was found; None if none was found.
 
-        `held`: the sums of the wider levels. `least`: a lower bound of the sum. `known`: a feasible choice.
+        `held`: the most touched domains of each wider level. `least`: a lower bound of the sum. `known`: a feasible
+        division, from which CP-SAT starts.
         """
         cp, flags = CpModel(), dict[tuple[int, int], IntVar]()
         members = self._members(cp, level, flags)
@@ -98,7 +102,9 @@ class AllottingProblem:
         return Allotment(parts, sum(map(len, parts)) if status == OPTIMAL else least)
 
     def _members(self, cp: CpModel, level: int, flags: dict[tuple[int, int], IntVar]) -> dict[tuple[int, int], IntVar]:
-        """Create the variables for members by gang and domain. `flags` gets one for whether the domain has any."""
+        """Create the variables for the members of each gang in each domain, and in `flags` whether there are any.
+        Return the first.
+        """
         members: dict[tuple[int, int], IntVar] = {}
         own = self._summed(level, self._own)
         for gang, demand in enumerate(self._demands):
@@ -116,9 +122,10 @@ class AllottingProblem:
         return members
 
     def _possible(self, level: int, demand: GangDemand) -> NDArray[np.bool_]:
-        """Return, by domain of a level, whether members of a gang may run there.
+        """Return, by domain of a level, whether members of a gang may be there.
 
-        They may if one domain of the gang's own level around it holds all of them.
+        The domain must have capacity for them, and a domain of the gang's required level that overlaps it must hold all
+        of them.
         """
         holding = self._summed(demand.level, self._own)[demand.shape] >= demand.members
         possible = np.zeros(self._tree.count(level), dtype=np.bool_)
@@ -127,7 +134,7 @@ class AllottingProblem:
         return possible
 
     def _limit_room(self, cp: CpModel, level: int, members: Mapping[tuple[int, int], IntVar]) -> None:
-        """Limit the members in every domain to its capacity."""
+        """Limit the members in every domain to its capacity, shape by shape."""
         offered = self._summed(level, self._offered)
         takes = self._displaced[[demand.shape for demand in self._demands]]
         for domain in range(self._tree.count(level)):
@@ -138,7 +145,9 @@ class AllottingProblem:
                 cp.add(asked <= int(offered[shape, domain]))
 
     def _around(self, cp: CpModel, flags: Mapping[tuple[int, int], IntVar], level: int, wider: int) -> list[IntVar]:
-        """Return the flags of gangs in the domains of a wider level, or of this one."""
+        """Return flags for a wider level: whether a gang touches a domain of it. `flags`: the same for domains of
+        `level`.
+        """
         if wider == level:
             return [*flags.values()]
         around = self._tree.around(level, wider)
@@ -151,7 +160,7 @@ class AllottingProblem:
         return [*found.values()]
 
     def _summed(self, level: int, amounts: Counts) -> Counts:
-        """Amounts by shape and class, summed by shape and domain."""
+        """Return amounts summed by domain of a level: shapes x domains. `amounts`: shapes x classes."""
         sums = np.zeros((len(amounts), self._tree.count(level)), dtype=np.int64)
         np.add.at(sums.T, self.domain(level), amounts.T)
         return sums

@@ -1,8 +1,8 @@
-"""Chvátal-Gomory cuts: rows that hold for whole columns, but that a mixture of shares of columns may break.
+"""Chvátal-Gomory cuts: constraints that hold for whole columns, but that a mixture of fractions of columns may break.
 
 A domain has capacity for a number of members. Divide what each taken column puts there by any number and round down.
-The sum is at most the capacity, divided and rounded down. Of columns for more than half of the capacity, one at most is
-taken.
+The sum is at most the capacity, divided and rounded down. For example, at most one column can use more than half of the
+capacity.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,10 +16,10 @@ _SLIGHT = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A limit in one domain above the node.
+    """A limit on the columns in one domain above the node.
 
-    Columns count there as members of `shape` that they displace, divided by `by` and rounded down. The sum is at most
-    `most`. `each[shape]`: how many of these members a member of another shape displaces.
+    A column counts as the members of `shape` that it displaces there, divided by `by` and rounded down. The sum over
+    the columns is at most `most`. `each[s]`: how many members of `shape` a member of shape s displaces.
     """
 
     domain: int
@@ -29,13 +29,13 @@ class Cut:
     each: tuple[int, ...]
 
     def taken(self, shape: int, members: int) -> int:
-        """Return how much `members` members of one gang in the domain count in the cut."""
+        """Return how much a column counts in the cut that puts `members` members of this shape into the domain."""
         return self.each[shape] * members // self.by
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnShare:
-    """A share of a column in a domain: so many members of a shape."""
+    """A fraction (`share`) of a column, which puts `members` members of a shape into a domain."""
 
     domain: int
     shape: int
@@ -44,9 +44,10 @@ class ColumnShare:
 
 
 def broken_cuts(parts: Iterable[ColumnShare], displaced: Counts, room: Counts) -> list[Cut]:
-    """Return, for every domain and shape, the cut that a mixture breaks most.
+    """Return, for every domain and shape, the cut that a mixture of columns breaks most. No cut if none is broken.
 
-    `room[shape, domain]`: members that fit there. `displaced`: as in `generation`.
+    `parts`: the mixture, by column and domain. `room[shape, domain]`: members that fit there. `displaced`: as in
+    `generation`.
     """
     inside: dict[int, list[ColumnShare]] = {}
     for part in parts:
@@ -62,6 +63,7 @@ def broken_cuts(parts: Iterable[ColumnShare], displaced: Counts, room: Counts) -
 
 
 def _most_broken(domain: int, shape: int, parts: Sequence[ColumnShare], each: Sequence[int], room: int) -> Cut | None:
+    """Return the cut for one domain and shape that the mixture breaks most; None if it breaks none."""
     best, most = None, 0.0
     largest = max(each[part.shape] * part.members for part in parts)
     for by in range(2, min(largest, room) + 1):

@@ -1,7 +1,7 @@
-"""Diving heuristic: from shares of columns to one column for each gang.
+"""Diving heuristic: from fractions of columns to one whole column for each gang.
 
-The largest share of the relaxation is fixed at one, and further columns are generated for the other gangs. It is a dive
-as in branch and price, without backtracking.
+The column with the largest fraction in the relaxation is taken whole, and further columns are generated for the other
+gangs. It is a dive as in branch and price, without backtracking.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,20 +10,20 @@ from solver.capacity import Counts
 from solver.multi_gang.column_generation.restricted_master import Column, LpSolution, RestrictedMaster
 
 _ROUNDS = 4
-"""Rounds of pricing after each choice."""
+"""Rounds of pricing after each column that is taken."""
 _WHOLE = 0.999
-"""From this share on, a column counts as taken whole."""
+"""From this fraction on, a column counts as taken whole."""
 
 Regenerate = Callable[[LpSolution, Counts, Sequence[int]], bool]
-"""Generates columns of these gangs under the duals of a relaxation, for the remaining capacity by shape and class.
-Returns whether any column is new.
+"""Generates columns of the given gangs under the duals of a relaxation, within the remaining capacity (shapes x
+classes). Returns whether any column is new.
 """
 
 
 def dived(master: RestrictedMaster, level: int, regenerate: Regenerate, bound: int, most: int) -> list[Column] | None:
-    """Return one column for every gang, with fewer than `most` domains of a level; None if the dive fails.
+    """Return one column for every gang, with fewer than `most` domains of a level in sum; None if the dive fails.
 
-    `bound`: a lower bound of the number of domains. A relaxation that does not exceed it needs no further columns.
+    `bound`: a lower bound of the sum. A relaxation that does not exceed it needs no further columns.
     """
     left = master.offered.copy()
     chosen: dict[int, Column] = {}
@@ -45,7 +45,9 @@ def dived(master: RestrictedMaster, level: int, regenerate: Regenerate, bound: i
 def _settled(
     master: RestrictedMaster, left: Counts, waiting: Sequence[int], regenerate: Regenerate, *, level: int, bound: int
 ) -> LpSolution | None:
-    """Return the relaxation after some rounds of further columns; None if it cannot be solved."""
+    """Return the relaxation after some rounds of generating columns for the `waiting` gangs; None if it cannot be
+    solved.
+    """
     relaxation = master.solve_relaxation(level)
     for _ in range(_ROUNDS):
         if relaxation is None or relaxation.cost <= bound or not regenerate(relaxation, left, waiting):
@@ -55,7 +57,8 @@ def _settled(
 
 
 def _taken(master: RestrictedMaster, relaxation: LpSolution, chosen: dict[int, Column], left: Counts) -> list[Column]:
-    """Return the columns with a share of nearly one, or else the column with the largest share.
+    """Return the columns with a fraction of nearly one or, if there is none, the column with the largest fraction that
+    fits.
 
     Their capacity is subtracted from `left`.
     """

@@ -1,11 +1,11 @@
-"""The most compact plans of many gangs at once, level by level, with a bound: column generation.
+"""The most compact plans of many gangs together (goal 3), level by level, with a bound: column generation.
 
 A column is one plan of one gang. The restricted master problem mixes the columns found so far, without exceeding the
 capacity of any class of nodes (`restricted_master`). Its duals are prices. Under these prices the pricing problem finds
 the best further columns of every gang (`pricing`; Dantzig and Wolfe, 1960). Any prices give a dual bound: the least
 cost of all gangs under them, minus the value of the capacity (Lagrangian duality). It is computed in whole numbers, so
 that no rounding of the linear programme makes it too high. CP-SAT then chooses one column for each gang. On levels with
-few domains, `allotment` gives a tighter bound than the linear programme, which may split plans.
+few domains, `allotment` gives a tighter bound than the linear programme, which may use fractions of plans.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,24 +25,25 @@ from solver.multi_gang.column_generation.restricted_master import Column, Genera
 from solver.tree import ROOT
 
 _SCALE = 1 << 10
-"""Prices are whole multiples of one domain divided by this number."""
+"""Prices are whole numbers; `_SCALE` is the price of one domain."""
 _ROUNDS = 200
-"""The most rounds of pricing for one level."""
+"""The most rounds of master problem and pricing for one level."""
 _PERTURBED = 12
-"""Rounds under duals with random perturbations. They add columns if the others do not suffice."""
+"""How many rounds of pricing use randomly changed prices. They add columns if the others do not suffice."""
 _TRIES = 4
-"""The most choices for one level. The first choice is among the columns found so far."""
+"""The most attempts to choose columns by CP-SAT for one level. The first one uses the columns found so far."""
 _BEST = 2
-"""How many domains of a gang's level contribute their best columns in a round."""
+"""How many domains of a gang's required level contribute their best columns in a round."""
 _SHARE = 0.25
-"""The share of the remaining time that the choice for one level may take."""
+"""The share of the remaining deterministic time that the choice for one level may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChosenColumns:
     """One column for every gang.
 
-    `bounds[level]`: a lower bound of the sum of touched domains, given the sums that the wider levels have here.
+    `bounds[level]`: a lower bound of the domains that all gangs together touch, given the sums that the wider levels
+    have here.
     """
 
     columns: tuple[Column, ...]
@@ -51,11 +52,11 @@ class ChosenColumns:
 
 @dataclass(frozen=True, slots=True)
 class _Duals:
-    """The duals in whole numbers, in parts of `_SCALE`.
+    """The prices of a round of pricing: the duals of the master problem, in whole numbers (`_SCALE`).
 
-    `weights[level]`: of a domain. `unit[shape, class]`: of a member. `within[members, shape, inner domain]`: of all
-    members in a domain, from the cuts. `offered_value`: the right-hand sides times their duals, which the Lagrangian
-    bound subtracts.
+    `weights[level]`: the price of a domain. `unit[shape, class]`: of a member. `within[members, shape, inner domain]`:
+    of all members in a domain, from the cuts; None without cuts. `offered_value`: the right-hand sides times their
+    duals, which the Lagrangian bound subtracts.
     """
 
     weights: Sequence[int]
@@ -66,10 +67,10 @@ class _Duals:
 
 @dataclass(frozen=True, slots=True)
 class _Priced:
-    """The result of pricing under given duals.
+    """The result of one round of pricing. `prices`: the duals that it used.
 
     `lagrangian`: the Lagrangian bound, in parts of `_SCALE`. It is the summed lower bounds of the gangs' costs, minus
-    the right-hand sides times their duals. `unit`: the cost of a member by shape and class.
+    the right-hand sides times their duals. `unit`: the price of a member by shape and class.
     """
 
     prices: LpSolution
@@ -78,17 +79,17 @@ class _Priced:
 
     @property
     def bound(self) -> int:
-        """A lower bound of the sum of domains."""
+        """The Lagrangian bound in domains, rounded up: a lower bound of the domains that all gangs together touch."""
         return -(-self.lagrangian // _SCALE)
 
 
 @dataclass
 class ColumnGeneration:
-    """The gangs and the columns found for each.
+    """The gangs, and the columns found so far. `demands`: shape, number of members and required level of each gang.
 
-    `displaced[one, other]`: how many members of shape `other` certainly do not fit where one member of shape `one` is.
-    `effort`: the remaining effort for solves and tables together. `own` and `offered`, shapes x classes: the members
-    that may run on a class, and those that fit there.
+    `displaced[one, other]`: how many members of shape `other` certainly no longer fit where one member of shape `one`
+    is placed. `effort`: the remaining effort for solves and tables together. `own` and `offered`, shapes x classes: how
+    many members may run on a class of nodes, and how many would fit if all its nodes were eligible.
     """
 
     pricing: PricingProblem
@@ -105,10 +106,10 @@ class ColumnGeneration:
         self.allotting = AllottingProblem(self.pricing, self.demands, self.displaced, self.own, self.offered)
 
     def solve(self, budget: TimeBudget, over: DeadlineCheck = no_deadline_check) -> ChosenColumns | None:
-        """Return the best choice of columns that is found until the time is `over`.
+        """Return the best choice of columns that is found until `over` returns True.
 
-        None if the first choice fails: gangs placed one after the other, or divided among wide domains, do not all fit,
-        or that alone is too much effort.
+        The first choice places the gangs one after the other, or as they are divided among wide domains. None if both
+        fail, or would take too much effort.
         """
         chosen = self._in_turn(np.zeros_like(self.own), 0) or self._first_allotted(budget)
         if chosen is None:
@@ -133,7 +134,7 @@ class ColumnGeneration:
         return ChosenColumns(tuple(chosen), tuple(bounds))
 
     def _column(self, gang: int, use: Use) -> Column:
-        """Return the column of a plan, and keep it."""
+        """Return the column of a gang's plan, and keep it. `use`: the plan's members by class of nodes."""
         key = (gang, *sorted(use.items()))
         if key not in self.columns:
             self.columns[key] = Column(
@@ -142,9 +143,11 @@ class ColumnGeneration:
         return self.columns[key]
 
     def _in_turn(self, unit: Counts, level: int) -> list[Column] | None:
-        """Place each gang where it is the most compact after those before it, gangs with the largest members first.
+        """Place the gangs one after the other, each as compactly as possible. Gangs with the largest members come
+        first. Return their columns.
 
-        None if a gang does not fit, or if the remaining effort is too small.
+        `unit`: the price of a member by shape and class. None if a gang does not fit, or if the remaining effort is too
+        small.
         """
         work = len(self.demands) * self.pricing.work(1)
         if not self.effort.affords(work):
@@ -164,7 +167,9 @@ class ColumnGeneration:
         return [chosen[gang] for gang in range(len(self.demands))]
 
     def _first_allotted(self, budget: TimeBudget) -> list[Column] | None:
-        """Return a choice that divides the gangs as the narrowest wide level allows; None if none is found."""
+        """Return a choice of columns that divides the gangs among the domains of the narrowest level with few domains.
+        None if none is found.
+        """
         held: list[int] = []
         parts: MembersByDomain = []
         for level in range(self.depth):
@@ -176,7 +181,9 @@ class ColumnGeneration:
         return self._in_parts(parts, len(held) - 1) if held else None
 
     def _allotted(self, chosen: list[Column], level: int, bound: int, budget: TimeBudget) -> tuple[list[Column], int]:
-        """Return a choice with fewer domains of a wide level if one is found, and the bound known then."""
+        """Return a choice of columns with fewer domains of a wide level if one is found, else `chosen`, and the best
+        bound known then.
+        """
         domain = self.allotting.domain(level).tolist()
         known: list[dict[int, int]] = [{} for _ in chosen]
         for column in chosen:
@@ -192,7 +199,8 @@ class ColumnGeneration:
         return found or chosen, max(bound, allotment.bound)
 
     def _in_parts(self, parts: MembersByDomain, level: int) -> list[Column] | None:
-        """Place each gang's members in the domains of a level as `parts` divides them, the largest members first.
+        """Return columns that place each gang's members in the domains of a level as `parts` divides them. The largest
+        members come first.
 
         Within a domain they are as compact as possible. None if they do not fit, or if the remaining effort is too
         small.
@@ -219,8 +227,10 @@ class ColumnGeneration:
     def _compact(
         self, demand: GangDemand, left: Counts, weights: Sequence[int], unit: Counts | None = None
     ) -> Use | None:
-        """Return the most compact plan of a gang on the remaining capacity `left`. `unit`: the cost of a member; None:
-        0.
+        """Return the most compact plan of a gang on the remaining capacity `left` (shapes x classes); None if it does
+        not fit.
+
+        `weights[level]`: the cost of a domain. `unit`: the price of a member by shape and class; None: 0.
         """
         price = np.zeros(left.shape[1], dtype=np.int64) if unit is None else unit[demand.shape]
         limit = self._fitting(demand.shape, left)
@@ -229,14 +239,17 @@ class ColumnGeneration:
         return uses[0] if uses else None
 
     def _fitting(self, shape: int, left: Counts) -> Counts:
-        """Return, by class, how many members of a shape fit on the remaining capacity `left`."""
+        """Return, by class of nodes, how many members of a shape fit into the remaining capacity `left` (shapes x
+        classes).
+        """
         takes = self.displaced[shape]
         rows = takes > 0
         fitting: Counts = np.minimum((left[rows] // takes[rows, None]).min(axis=0), self.own[shape])
         return fitting
 
     def weights(self, level: int) -> list[int]:
-        """Return the costs of domains by level. A domain of `level` costs `_SCALE`.
+        """Return the cost of a domain of each level, for the most compact plan on `level` (`_SCALE`) and all wider
+        levels.
 
         A domain of a wider level costs more than all domains inside it. With many members on many levels, the factor
         between levels is smaller, so that a gang's cost stays below that of an impossible plan.
@@ -253,7 +266,8 @@ class ColumnGeneration:
             base = (base + 1) // 2
 
     def _bound(self, master: RestrictedMaster, level: int, reached: int) -> tuple[int, Counts]:
-        """Return a lower bound of the sum of touched domains of a level, and its prices by shape and class.
+        """Return a lower bound of the domains of a level that all gangs together touch, and the prices of a member by
+        shape and class.
 
         `reached`: a sum that is feasible. Prices half way to the best ones so far lead to columns that stay good
         (smoothing, Wentges, 1997). If they bring no new column, the duals of the relaxation itself are used.
@@ -285,7 +299,7 @@ class ColumnGeneration:
         )
 
     def _duals(self, master: RestrictedMaster, relaxation: LpSolution, level: int) -> _Duals:
-        """Return the duals of a relaxation, rounded to parts of `_SCALE`."""
+        """Return the duals of a relaxation as prices in whole numbers (`_SCALE`)."""
         room = np.maximum(np.rint(relaxation.room * _SCALE), 0).astype(np.int64)
         weights = [max(0, round(each * _SCALE)) for each in relaxation.held]
         offered_value = int((room * self.offered).sum())
@@ -304,9 +318,9 @@ class ColumnGeneration:
         return _Duals(weights, self.displaced @ room, within, offered_value)
 
     def _generated(self, duals: _Duals, gangs: Iterable[int], limit: Counts) -> int:
-        """Return a lower bound of the gangs' cost under these duals, and keep their best plans as columns.
+        """Return a lower bound of the gangs' total cost under these prices, and keep their best plans as columns.
 
-        `limit`: the most members by shape and class.
+        `limit`, shapes x classes: the most members there.
         """
         self.effort.spend_on_tables(self.pricing.work(len(limit)))
         prices = self.pricing.prices(duals.weights, duals.unit, limit, within=duals.within)
@@ -319,7 +333,7 @@ class ColumnGeneration:
         return cost
 
     def _dived(self, master: RestrictedMaster, level: int, bound: int, most: int) -> list[Column] | None:
-        """Return a choice with fewer than `most` domains of `level` by diving; None if the dive fails."""
+        """Return a choice of columns with fewer than `most` domains of `level` by diving; None if the dive fails."""
 
         def regenerate(relaxation: LpSolution, left: Counts, gangs: Sequence[int]) -> bool:
             limit = np.stack([self._fitting(shape, left) for shape in range(len(self.own))])
@@ -333,8 +347,8 @@ class ColumnGeneration:
     def _better(
         self, chosen: list[Column], level: int, bound: int, unit: Counts, budget: TimeBudget, *, tries: int
     ) -> list[Column]:
-        """Return a choice with fewer domains of `level`, and no more of any wider level, if one is found; else
-        `chosen`.
+        """Return a choice of columns with fewer domains of `level`, and no more of any wider level, if one is found.
+        Else `chosen`.
         """
         in_turn = self._in_turn(unit, level)
         if in_turn is not None and _totals(in_turn, level) < _totals(chosen, level):
@@ -353,7 +367,7 @@ class ColumnGeneration:
         return chosen
 
     def _chosen(self, known: list[Column], level: int, bound: int, budget: TimeBudget) -> list[Column]:
-        """Return CP-SAT's choice of columns, or `known` if CP-SAT finds none."""
+        """Return CP-SAT's choice among all columns found so far, or `known` if CP-SAT finds none."""
         cp, columns = CpModel(), list(self.columns.values())
         takes = [cp.new_bool_var("") for _ in columns]
         at = dict(zip(map(id, columns), takes, strict=True))
@@ -379,7 +393,9 @@ class ColumnGeneration:
         return [column for column, take in zip(columns, takes, strict=True) if solver.value(take)]
 
     def _rows(self, columns: Iterable[Column]) -> Mapping[tuple[int, int], list[tuple[int, int]]]:
-        """Return, by shape and class, the columns that displace members there, with how many."""
+        """Return, by shape and class of nodes, the columns that displace members of the shape there: pairs of position
+        and number.
+        """
         rows: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for position, column in enumerate(columns):
             takes = self.displaced[self.demands[column.gang].shape].tolist()
@@ -391,10 +407,12 @@ class ColumnGeneration:
 
 
 def _total(columns: Sequence[Column], level: int) -> int:
+    """Return the domains of a level that these columns together touch, summed over the columns."""
     return sum(column.spread[level] for column in columns)
 
 
 def _totals(columns: Sequence[Column], level: int) -> list[int]:
+    """Return the sums of touched domains of `level` and all wider levels."""
     return [_total(columns, each) for each in range(level + 1)]
 
 

@@ -1,4 +1,5 @@
-"""A linear programme that grows between solves. Each solve starts from the result of the last one (GLOP).
+"""A linear programme that grows between solves. Each solve starts from the result of the last one (Google's solver
+GLOP).
 
 Its coefficients are small whole numbers, so it uses neither scaling nor presolve: they take longer than they save.
 """
@@ -7,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from ortools.linear_solver import pywraplp  # type: ignore[import-untyped]  # it tells no types
+from ortools.linear_solver import pywraplp  # type: ignore[import-untyped]  # OR-Tools has no types here
 from ortools.linear_solver.linear_solver_pb2 import MPSolutionResponse  # type: ignore[import-untyped]  # as above
 
 
 @dataclass(frozen=True, slots=True)
 class PrimalDual:
-    """The primal and dual solution. `cost`: the minimum. `values` by column. `duals` by row: change of cost
-    per unit.
+    """A primal and dual solution. `cost`: the minimum. `values`: by column. `duals`: by row, the change of cost per
+    unit of its limit.
     """
 
     cost: float
@@ -23,7 +24,9 @@ class PrimalDual:
 
 
 class LinearProgramme:
-    """Minimises the cost of its columns, none of which is negative. Columns and rows are numbered from 0."""
+    """Minimises the total cost of non-negative columns (variables) under rows (constraints). Both are numbered
+    from 0.
+    """
 
     def __init__(self) -> None:
         self._lp = pywraplp.Solver.CreateSolver("GLOP")
@@ -33,13 +36,15 @@ class LinearProgramme:
         self._rows: list[pywraplp.Constraint] = []
 
     def column(self, cost: float) -> int:
-        """Add a column that is in no row yet. Return its number."""
+        """Add a column with this cost per unit, which is in no row yet. Return its number."""
         self._columns.append(self._lp.NumVar(0.0, self._lp.infinity(), ""))
         self.price(len(self._columns) - 1, cost)
         return len(self._columns) - 1
 
     def row(self, most: float, least: float | None = None) -> int:
-        """Add a row without columns. Return its number."""
+        """Add a row without columns: its sum is at most `most` and, unless None, at least `least`. Return its
+        number.
+        """
         self._rows.append(self._lp.Constraint(-self._lp.infinity() if least is None else least, float(most)))
         return len(self._rows) - 1
 
@@ -56,7 +61,7 @@ class LinearProgramme:
         self._columns[column].SetLb(least)
 
     def solved(self) -> PrimalDual | None:
-        """Return the optimum; None if GLOP does not find it, even in a solve from scratch."""
+        """Return the optimum; None if GLOP does not find it, even in a second solve from scratch."""
         if not any(self._lp.Solve(_parameters(again=again)) == pywraplp.Solver.OPTIMAL for again in (False, True)):
             return None
         response = MPSolutionResponse()
@@ -65,8 +70,8 @@ class LinearProgramme:
 
 
 def _parameters(*, again: bool) -> pywraplp.MPSolverParameters:
-    """Return GLOP's parameters. `again`: solve from scratch, because rounding errors may have misled the
-    first solve.
+    """Return GLOP's parameters. `again`: for the solve from scratch, with presolve and scaling, because rounding errors
+    may have misled the first solve.
     """
     found = pywraplp.MPSolverParameters()
     found.SetIntegerParam(found.PRESOLVE, found.PRESOLVE_ON if again else found.PRESOLVE_OFF)

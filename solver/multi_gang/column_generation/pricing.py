@@ -1,13 +1,15 @@
 """The pricing problem: each gang's most compact plan when capacity has a price, for all gangs at once.
 
-Alike nodes of one narrowest domain are a class. A class has a price per member. In addition, a gang pays a weight for
-every domain that it touches. By dynamic programming over the tree,
+The nodes of one narrowest domain above the node that hold equally many members of every shape form a class. A class has
+a price per member. In addition, a gang pays a weight for every domain that it touches. By dynamic programming over the
+tree,
 
     table[class][m]  = m * price + weight of a node * nodes that m members touch
     table[domain][m] = min over m1 + m2 + ... = m of the sum of its children's tables, + weight of the domain if m > 0
 
-The minimum over divisions is a (min, +) product. It is computed two children at a time, for all domains at once. Arrays
-are members x shapes x positions.
+The minimum over divisions is a (min, +) product. It is computed two children at a time, for all domains at once. The
+arrays are (members + 1) x shapes x positions. A position is a class at first, and a domain once its children are
+merged.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,18 +21,22 @@ from solver.capacity import Counts
 from solver.tree import ROOT, Tree
 
 INFEASIBLE_COLUMN = 1 << 50
-"""The cost of an impossible plan of one gang, a column. `_merged` caps sums at it, so that tables never overflow."""
+"""The cost of a column, a plan of one gang, that is impossible. `_merged` caps sums at it, so that tables never
+overflow.
+"""
 
 _OVERHEAD = 64
-"""The overhead of one row of additions, in additions."""
+"""The fixed time of adding two rows of a table, counted in additions."""
 
 Use = Mapping[int, int]
-"""Members by class."""
+"""A plan of one gang: the number of its members by class of nodes. Classes without members have no entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class GangDemand:
-    """A gang of alike members. `level`: the level of which one domain must hold all of them, or ROOT."""
+    """A gang of alike members: their shape and number. `level`: one domain of it must hold all of them; ROOT: no such
+    level.
+    """
 
     shape: int
     members: int
@@ -39,11 +45,11 @@ class GangDemand:
 
 @dataclass(frozen=True)
 class NodeClasses:
-    """Classes of alike nodes.
+    """Classes of nodes: those of one narrowest domain above the node that hold equally many members of every shape.
 
-    By class: `domain` around it, and the number of its `nodes`. `holds[shape]`: members that may run on one of its
-    nodes. `room[shape]`: members that would fit there if every node were eligible for them. `node_class[node]`: the
-    class of a node; -1 if no member can run there.
+    By class: `domain` around it, and the number of its `nodes`. `holds[shape, class]`: members that may run on one of
+    its nodes. `room[shape, class]`: members that would fit there if every node were eligible for them.
+    `node_class[node]`: the class of a node; -1 if no member can run there.
     """
 
     domain: Counts
@@ -54,7 +60,7 @@ class NodeClasses:
 
 
 def node_classes_of(tree: Tree, holds: Counts, room: Counts) -> NodeClasses:
-    """Return the classes of nodes of a tree. `holds` and `room`: shapes x nodes."""
+    """Return the classes of nodes of a tree. `holds` and `room`: as in `NodeClasses`, but shapes x nodes."""
     around = tree.domains(tree.depth - 2)
     usable = np.flatnonzero(holds.max(axis=0) > 0)
     rows = np.concatenate([around[usable, None], holds[:, usable].T, room[:, usable].T], axis=1)
@@ -73,7 +79,9 @@ def node_classes_of(tree: Tree, holds: Counts, room: Counts) -> NodeClasses:
 
 @dataclass(frozen=True)
 class _Round:
-    """Merge the tables `left` and `right` pair by pair; -1: the table has no partner and stays."""
+    """A step that merges pairs of tables. `left` and `right`: positions before the step; -1 in `right`: the left table
+    has no partner and stays.
+    """
 
     left: Counts
     right: Counts
@@ -81,7 +89,9 @@ class _Round:
 
 @dataclass(frozen=True)
 class _Closing:
-    """Sort the tables in the order of their domains, which are those of `level`."""
+    """A step after which the positions are the domains of `level`, each complete. `order`: sorts the positions by
+    domain.
+    """
 
     level: int
     order: Counts
@@ -89,22 +99,28 @@ class _Closing:
 
 @dataclass(frozen=True)
 class PriceTables:
-    """Tables under given prices.
+    """Tables of least costs under given prices. Entry [m, h, p] is the cost of m members of shape h at position p.
 
-    `after[step]`: members x shapes x positions after that many steps. `at[level]`: the step after which the positions
-    are the domains of that level that have capacity.
+    `after[s]`: the table after s steps; at first, positions are classes of nodes, and each step merges some positions
+    of one domain. `at[level]`: the number of steps after which the positions are the domains of that level that have
+    capacity.
     """
 
     after: tuple[Counts, ...]
     at: Mapping[int, int]
 
     def least(self, demand: GangDemand) -> int:
-        """Return the least cost of the gang, from its own level inward."""
+        """Return the least cost of a gang in one domain of its required level. Domains of wider levels are not paid."""
         return int(self.after[self.at[demand.level]][demand.members, demand.shape].min())
 
 
 class PricingProblem:
-    """Tables for any prices, created once for a cluster and its gangs. `most`: the largest gang's number of members."""
+    """The steps of the dynamic programme for a cluster and its gangs. They do not depend on prices and are computed
+    once.
+
+    `most`: the largest gang's number of members. `inner`: the narrowest domains above the node that have capacity,
+    ascending.
+    """
 
     def __init__(self, tree: Tree, classes: NodeClasses, most: int) -> None:
         self.tree, self.classes, self.most = tree, classes, most
@@ -115,11 +131,11 @@ class PricingProblem:
         self._touched: Counts = -(-self._members // np.maximum(classes.holds, 1))
 
     def cells(self, shapes: int) -> int:
-        """Return the size of the first table for so many shapes."""
+        """Return how many numbers the first table has for this number of shapes."""
         return shapes * len(self.classes.domain) * (self.most + 1)
 
     def work(self, shapes: int) -> int:
-        """Return about how many additions `prices` takes for so many shapes: every class is merged once."""
+        """Return about how many additions `prices` takes for this number of shapes: every class is merged once."""
         return self.cells(shapes) * (self.most + 1 + _OVERHEAD)
 
     def prices(
@@ -135,7 +151,8 @@ class PricingProblem:
 
         `weights[level]`: the cost of a touched domain; the last one is that of a node. By shape and class, `unit` is
         the price of a member and `limit` the most members there. `shape`: the only shape to price, as row 0; None: all.
-        `within`: the additional cost of members by number, shape and narrowest domain above the node (as in `inner`).
+        `within[members, shape, domain]`: an additional cost of all members in a narrowest domain above the node,
+        numbered as in `inner`.
         """
         touched = self._touched if shape is None else self._touched[:, shape : shape + 1]
         table = unit * self._members
@@ -156,8 +173,10 @@ class PricingProblem:
         return PriceTables(tuple(tables), at)
 
     def best(self, prices: PriceTables, demand: GangDemand, most: int = 1) -> list[Use]:
-        """Return plans of least cost, one for each of the `most` best domains of the gang's level. `demand.shape`: the
-        tables' row.
+        """Return plans of least cost: one for each of the `most` best domains of the gang's required level. Empty if it
+        fits nowhere.
+
+        `demand.shape`: the row of the tables.
         """
         costs = prices.after[prices.at[demand.level]][demand.members, demand.shape]
         order = np.argsort(costs, kind="stable")[:most]
@@ -165,13 +184,13 @@ class PricingProblem:
         return [self._use(prices, demand, position) for position in feasible]
 
     def spread(self, demand: GangDemand, use: Use) -> tuple[int, ...]:
-        """Return the number of domains that a plan touches, by level."""
+        """Return, by level, the number of domains that a plan touches. `use`: the plan's members by class."""
         inner = {int(self.classes.domain[each]) for each in use}
         wide = [len({int(around[each]) for each in inner}) for around in self._around.values()]
         return (*wide, sum(-(-count // int(self.classes.holds[demand.shape, each])) for each, count in use.items()))
 
     def inside(self, use: Use) -> Mapping[int, int]:
-        """Return a plan's members by narrowest domain above the node."""
+        """Return a plan's members by narrowest domain above the node. `use`: its members by class."""
         members: dict[int, int] = {}
         for where, count in use.items():
             domain = int(self.classes.domain[where])
@@ -179,7 +198,9 @@ class PricingProblem:
         return members
 
     def _use(self, prices: PriceTables, demand: GangDemand, position: int) -> Use:
-        """Return the members by class of the plan at a position of a table."""
+        """Return the members by class of the plan of least cost at this position, which is a domain of the gang's
+        required level.
+        """
         counts = {position: demand.members}
         for step in range(prices.at[demand.level], 0, -1):
             done, before = self._steps[step - 1], prices.after[step - 1][:, demand.shape]
@@ -191,7 +212,9 @@ class PricingProblem:
 
 
 def _steps(tree: Tree, domain: Counts) -> list[_Round | _Closing]:
-    """Return the steps that merge tables of one domain, level by level from the narrowest domains to the root."""
+    """Return the steps that merge the tables of one domain, level by level from the narrowest domains to the root.
+    `domain`: that of each class.
+    """
     steps: list[_Round | _Closing] = []
     inside = domain
     for level in range(tree.depth - 2, ROOT - 1, -1):
@@ -212,6 +235,7 @@ def _steps(tree: Tree, domain: Counts) -> list[_Round | _Closing]:
 
 
 def _merged(table: Counts, step: _Round) -> Counts:
+    """Return the table after a step: the (min, +) products of its pairs, with all other positions unchanged."""
     merged = table.take(step.left, axis=2)
     pairs = np.flatnonzero(step.right >= 0)
     one, other = merged[:, :, pairs], table.take(step.right[pairs], axis=2)
@@ -225,7 +249,8 @@ def _merged(table: Counts, step: _Round) -> Counts:
 
 
 def _parted(step: _Round, before: Counts, counts: Mapping[int, int]) -> dict[int, int]:
-    """Return the members by position before a merge: those of a merged table are divided between its two tables.
+    """Return the members by position before a merge: the members at a merged position are divided between its two
+    tables.
 
     The division has the least cost. `before`: the costs before the merge, members x positions. `counts`: the members by
     position after the merge. A table without a partner keeps its members.

@@ -1,4 +1,4 @@
-"""The restricted master problem: the share of each column, so that no class of nodes exceeds its capacity.
+"""The restricted master problem: the fraction ("share") of each column, so that no class of nodes exceeds its capacity.
 
     min   sum of x[c] * domains of one level that c touches, over all columns c found so far, x >= 0
     s.t.  sum of x[c] = 1                                over the columns of each gang
@@ -23,8 +23,8 @@ from solver.multi_gang.column_generation.linear_programme import LinearProgramme
 from solver.multi_gang.column_generation.pricing import Use
 
 _DEAR = 6.0
-"""The cost of a gang that is left out, in domains for each of its members. It is no higher than needed, because the
-first prices are of the same height.
+"""The cost of leaving a gang out, in domains for each member of the largest gang. It is no higher than needed, because
+the first prices are of the same height.
 """
 _TINY = 1e-6
 _EFFORT = 65_000
@@ -37,9 +37,9 @@ _CELLS = 20_000
 
 @dataclass
 class GenerationEffort:
-    """The remaining effort for column generation, in columns of the linear programme's solves.
+    """The remaining effort for column generation, counted in columns of the linear programme's solves.
 
-    Results do not depend on the machine, unless it is so slow or busy that the time is `over` first.
+    Results do not depend on the machine, unless it is so slow or busy that `over` returns True first.
     """
 
     left: int = _EFFORT
@@ -51,21 +51,25 @@ class GenerationEffort:
         return self.left < 0 or self.over()
 
     def spend_on_solve(self, columns: int) -> None:
-        """Subtract the effort of a solve."""
+        """Subtract the effort of one solve of a linear programme with this number of columns."""
         self.left -= columns
 
     def spend_on_tables(self, cells: int) -> None:
-        """Subtract the effort of additions in tables."""
+        """Subtract the effort of this number of additions in tables of the pricing problem."""
         self.left -= -(-cells // _CELLS)
 
     def affords(self, cells: int) -> bool:
-        """Return whether the remaining effort suffices for so many additions."""
+        """Return whether the remaining effort suffices for this number of additions in tables."""
         return not self.spent and -(-cells // _CELLS) <= self.left
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A plan of one gang: members by class and by narrowest domain, touched domains by level. `gang`: its position."""
+    """One plan of one gang. `gang`: the position of the gang.
+
+    `use`: the members by class of nodes. `inside`: the members by narrowest domain above the node. `spread`: by level,
+    the number of domains that the plan touches.
+    """
 
     gang: int
     use: Use
@@ -75,10 +79,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class LpSolution:
-    """The share of each column, and the duals.
+    """A solution of the master problem: `shares`, the fraction of each column that is used, and the duals.
 
-    `room[shape, class]`: the dual of one member's capacity. `held[level]`: of one domain of a level whose sum is
-    constrained. `cuts`: of each cut. `cost`: the rounded-up optimum. It would be a lower bound of the sum of touched
+    `room[shape, class]`: the dual of the capacity for one member. `held[level]`: of one domain of a level whose sum is
+    limited. `cuts`: of each cut. `cost`: the optimum, rounded up. It would be a lower bound of the sum of touched
     domains if all columns were known and nothing were rounded.
     """
 
@@ -89,7 +93,7 @@ class LpSolution:
     shares: Sequence[tuple[Column, float]]
 
     def smoothed(self, other: "LpSolution") -> "LpSolution":
-        """Return this solution with duals half way to those of another one."""
+        """Return this solution with duals half way to those of the other one."""
         return replace(
             self,
             room=(self.room + other.room) / 2,
@@ -100,7 +104,7 @@ class LpSolution:
 
 @dataclass(frozen=True, slots=True)
 class _RowUsage:
-    """The rows in which a column displaces members, and how many.
+    """The capacity rows in which a column counts, and how many members it displaces in each.
 
     A place is a shape and a class in one number, as in `offered.ravel()`.
     """
@@ -113,9 +117,10 @@ class _RowUsage:
 class RestrictedMaster:
     """The restricted master problem over the columns found so far.
 
-    `offered[shape, class]`: members of a shape that fit on a class. `domain[class]`: the narrowest domain around it.
-    `shapes` and `members`: those of each gang. `effort`: the remaining effort for solves. `values`: the sums at which
-    levels are fixed, the widest first.
+    `displaced[one, other]`: members of shape `other` that a member of shape `one` displaces. `offered[shape, class]`:
+    members of a shape that fit on a class. `domain[class]`: the narrowest domain around it. `shapes` and `members`: by
+    gang, its shape and number of members. `effort`: the remaining effort for solves. `values`: the limits on touched
+    domains of the levels so far, the widest first.
     """
 
     displaced: Counts
@@ -144,7 +149,9 @@ class RestrictedMaster:
         np.add.at(self._inside.T, self.domain, self.offered.T)
 
     def extend(self, columns: Iterable[Column]) -> None:
-        """Add the new ones of all columns. The columns already added come first, in the same order."""
+        """Add the columns that are new. `columns`: all columns, of which those already added come first, in the same
+        order.
+        """
         for column in list(columns)[len(self._columns) :]:
             variable = self._lp.column(column.spread[self._level])
             self._lp.put(self._one[column.gang], variable, 1.0)
@@ -162,7 +169,7 @@ class RestrictedMaster:
             self._usages.append(usage)
 
     def constrain_level(self, level: int, value: int) -> None:
-        """Limit the touched domains of a level from now on. Levels must come in order, the widest first."""
+        """Limit the touched domains of a level to `value` from now on. Levels must come in order, the widest first."""
         held = self._lp.row(value)
         for column in self._columns:
             self._lp.put(held, self._variable[id(column)], column.spread[level])
@@ -170,7 +177,9 @@ class RestrictedMaster:
         self.values.append(value)
 
     def solve_relaxation(self, level: int) -> LpSolution | None:
-        """Return shares that touch the fewest domains of a level; None if GLOP fails, or no effort is left."""
+        """Return the mixture of columns that touches the fewest domains of a level. None if GLOP fails, or no effort is
+        left.
+        """
         if self.effort.spent:
             return None
         if level != self._level:
@@ -190,7 +199,9 @@ class RestrictedMaster:
         return self._lp_solution(solution)
 
     def cut(self, relaxation: LpSolution) -> bool:
-        """Add cuts that these shares break and that no choice of whole columns breaks. Return whether any was found."""
+        """Add the cuts that this mixture breaks and that no choice of whole columns breaks. Return whether any was
+        added.
+        """
         parts = (
             ColumnShare(domain, self.shapes[column.gang], members, share)
             for column, share in relaxation.shares
@@ -204,17 +215,18 @@ class RestrictedMaster:
         return bool(found)
 
     def fix(self, column: Column) -> None:
-        """Take this column whole, until `unfix`."""
+        """Require that this column is taken whole, until `unfix`."""
         self._lp.set_least(self._variable[id(column)], 1.0)
         self._fixed.append(self._variable[id(column)])
 
     def unfix(self) -> None:
-        """Undo all `fix` calls."""
+        """Undo all calls of `fix`."""
         for variable in self._fixed:
             self._lp.set_least(variable, 0.0)
         self._fixed.clear()
 
     def _lp_solution(self, solution: PrimalDual) -> LpSolution:
+        """Return GLOP's solution in terms of columns, capacity, levels and cuts."""
         duals = -solution.duals
         room = np.zeros(self.offered.size)
         room[list(self._rows)] = duals[list(self._rows.values())]
@@ -228,16 +240,19 @@ class RestrictedMaster:
         )
 
     def _shares(self, solution: PrimalDual) -> NDArray[np.float64]:
-        """Return the share of each column. The first variables, one per gang, are those that leave the gang out."""
+        """Return the fraction of each column. The first variables, one per gang, are dropped: each is the fraction of a
+        gang that is left out.
+        """
         return solution.values[len(self.shapes) :]
 
     def _count(self, cut: Cut, row: int, column: Column, variable: int) -> None:
+        """Add a column to the row of a cut, if it counts there."""
         count = cut.taken(self.shapes[column.gang], column.inside.get(cut.domain, 0))
         if count:
             self._lp.put(row, variable, count)
 
     def _violated(self, solution: PrimalDual) -> list[int]:
-        """Return places without a row whose capacity the shares exceed."""
+        """Return the places (shape and class) without a row whose capacity this solution exceeds."""
         shares = self._shares(solution)
         some = np.flatnonzero(shares > _TINY).tolist()
         if not some:
@@ -248,12 +263,13 @@ class RestrictedMaster:
         return [place for place in np.flatnonzero(over).tolist() if place not in self._rows]
 
     def _limit(self, place: int) -> None:
+        """Add the capacity row of a place."""
         self._rows[place] = self._lp.row(int(self.offered.flat[place]))
         for variable, count in self._entries[place]:
             self._lp.put(self._rows[place], variable, count)
 
     def _usage(self, column: Column) -> _RowUsage:
-        """Return the members that a column displaces, by row."""
+        """Return the capacity rows in which a column displaces members."""
         takes = self.displaced[self.shapes[column.gang]]
         shapes = np.flatnonzero(takes)
         where, counts = np.array([*column.use]), np.array([*column.use.values()])
