@@ -36,7 +36,7 @@ MEASURED := $(FAST) and not repetitive
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo examples test every-test test-fast simulate mutations coverage test-long test-image bench bench-solver lint page docs binaries manifests schemas image sbom krew lock clean
+.PHONY: help install demo examples test every-test test-fast simulate mutations coverage test-long test-image bench bench-solver lint page docs binaries manifests schemas image sbom krew release lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -168,6 +168,13 @@ krew: $(STAMP) ## The plugin for krew, dist/krew: URI= where its archive will li
 	@rm -rf dist/krew
 	@$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist/krew .
 	@$(BIN)/python -m krew dist/krew/*.whl $(URI) $(HOMEPAGE)
+
+# Architectures of the image; without one, images are left out.
+ARCHES ?= amd64 arm64
+
+release: $(STAMP) page sbom ## Every file of a release into DIR=…, and how to sign and push them: IMAGE=registry.example.com/phalanx URL=https://… HOMEPAGE=https://… ARCHES="amd64 arm64"
+	@test -n "$(DIR)" || { echo "make release DIR=…"; exit 2; }
+	@$(BIN)/python -m release "$(DIR)" --image "$(IMAGE)" --url "$(URL)" --homepage "$(HOMEPAGE)" --builder "$(BUILDER)" --arches $(ARCHES)
 
 lock: $(STAMP) ## Pin all dependencies anew
 	$(BIN)/uv --version >/dev/null 2>&1 || $(BIN)/pip install --quiet uv

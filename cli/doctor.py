@@ -1,6 +1,6 @@
 """`phalanx doctor`: whether this cluster is fit for gangs, and whether Phalanx itself is well."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 
 import click
@@ -14,12 +14,14 @@ from cli.live import live_picture
 from cli.text.columns import lines
 from cluster.api.transport import Transport, message_of
 from gangs.coexistence.ownership import MUTATING, ceded_beside_kubernetes
-from kube.keys import CONTROLLER_LEASE, SYSTEM_NAMESPACE
+from gangs.coexistence.systems import COMPONENTS
+from kube.keys import CONTROLLER_LEASE, DIALECT, SYSTEM_NAMESPACE
 from kube.text import one_line
 from planning.doctor.checkup import check_up
 from planning.doctor.finding import Finding, Severity
 
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _SYMBOLS = {Severity.OK: ("ok", "green"), Severity.WARNING: ("warning", "yellow"), Severity.ERROR: ("error", "red")}
 
 
@@ -40,7 +42,9 @@ def doctor(kubeconfig: str | None, *, fix: bool) -> None:
     transport, live = live_picture(kubeconfig)
     left = {dialect: each.title for dialect, each in ceded_beside_kubernetes(live.sources).items()}
     with waiting("checking webhooks, certificates and nodes"):
-        findings = [*_installation(transport, left), *check_up(live.snapshot, live.sources, datetime.now(UTC))]
+        used = {pod.metadata.labels[DIALECT] for pod in live.sources.pods if DIALECT in pod.metadata.labels}
+        installed = _installation(transport, left, used)
+        findings = [*installed, *check_up(live.snapshot, live.sources, datetime.now(UTC))]
     for each in findings:
         word, colour = _SYMBOLS[each.severity]
         line = Text.assemble((word.ljust(8), colour), f" {one_line(f'{each.subject}: {each.text}')}")
@@ -53,10 +57,11 @@ def doctor(kubeconfig: str | None, *, fix: bool) -> None:
         raise SystemExit(1)
 
 
-def _installation(transport: Transport, left: Mapping[str, str]) -> Iterator[Finding]:
+def _installation(transport: Transport, left: Mapping[str, str], used: Collection[str]) -> Iterator[Finding]:
     """Yield the findings about the installation of Phalanx.
 
     :param left: by ceded dialect, the title of the system to which its workloads are ceded.
+    :param used: the dialects of the gang members in the cluster.
     """
     now = datetime.now(UTC)
     served = _read(transport, f"{DEFAULT_PLACE.secrets_path}/{DEFAULT_PLACE.secret}")
@@ -65,6 +70,12 @@ def _installation(transport: Transport, left: Mapping[str, str]) -> Iterator[Fin
         yield from doctor_checks.configuration(kind, name, found, served, now)
         if kind == MUTATING:
             yield from doctor_checks.asked(found, left)
+    names = (
+        name for dialects in COMPONENTS.values() for each in dialects for name in doctor_checks.definition_names(each)
+    )
+    yield from doctor_checks.definitions(
+        {name: _read(transport, f"{_DEFINITIONS}/{name}") for name in names}, used, left
+    )
     yield doctor_checks.answering(_tried(transport))
     yield doctor_checks.certificate(served, now)
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases"

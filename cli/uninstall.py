@@ -1,10 +1,14 @@
 """`phalanx uninstall`: releases every waiting pod and removes Phalanx from the cluster. Running pods do not change.
 
+The pods of gangs without a plan, such as gangs that wait for quota, are released as well. So the command lists these
+gangs and asks the user before it changes anything.
+
 If the command stops between two steps, no pod stays gated for ever, and the command can be repeated. First the webhook
 configurations are deleted, so that no new pod is gated. Then the servers are deleted, so that the controller writes
 nothing more. Then the gates are removed from the pods, and at last all other objects are deleted.
 """
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,14 +22,17 @@ from kubernetes.config import ConfigException
 
 from cli.asking.progress import waiting
 from cli.installation import installed_objects as installing
+from cli.text.columns import lines, table
 from cluster.api.connecting import connect
 from cluster.api.transport import MERGE_PATCH, UNREACHABLE, Transport, message_of
+from controller.gang_status import Phase
 from controller.release.patches import release_patch
 from gangs.mirrors import is_marked
 from kube.keys import API_VERSION, GATE, SYSTEM_NAMESPACE
 from kube.objects import Node, Pod
 from kube.placeholders import is_placeholder
 from kube.scheduling_groups import group_of, is_release_group, pod_group, pod_group_path
+from kube.text import one_line
 from timing.clock import SYSTEM_CLOCK, rfc3339
 
 PAGE = 500
@@ -35,6 +42,8 @@ EMPTY_LOOKS = 2
 """How many lists in a row must contain no gated pod."""
 PATIENCE_SECONDS = 120.0
 """Seconds after which the command fails if new pods are still gated."""
+SHOWN = 20
+"""How many gangs without a plan are listed by name. The other ones are counted."""
 
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _ACCESS = "/apis/rbac.authorization.k8s.io/v1"
@@ -74,25 +83,50 @@ class Released:
         )
 
 
+class WouldStartError(click.ClickException):
+    """The removal would start gangs that have no plan or no quota, and there is no terminal to ask on."""
+
+    exit_code = 2
+
+    def __init__(self, gangs: int) -> None:
+        what = "a gang has" if gangs == 1 else f"{gangs} gangs have"
+        super().__init__(
+            f"{what} no plan or no quota, and the removal starts all waiting pods: "
+            "delete or suspend their workloads first, or start them with --yes. Nothing was changed"
+        )
+
+
 @click.command(
     epilog="""\b
-Example:
+Examples:
   phalanx uninstall
+  phalanx uninstall --yes
 """
 )
 @click.option("--kubeconfig", type=click.Path(exists=True), help="Default: in-cluster, else the usual kubeconfig.")
 @click.option(
     "--definitions", is_flag=True, help="Remove our definitions, too, and with them all objects of their kinds."
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask. Also start the gangs that have no plan or no quota.")
 def uninstall(*, kubeconfig: str | None, definitions: bool, yes: bool) -> None:
     """Release all waiting pods and remove Phalanx from the cluster. Running pods are not changed.
 
+    First, the command lists the gangs without a plan, such as gangs that wait for quota. Their pods start, too, but
+    not together.
+
     After a failure you can repeat the command. Even with --definitions, definitions of other systems stay.
+
+    If there are gangs without a plan, and neither a terminal to ask on nor --yes, the exit status is 2 and nothing
+    is changed.
     """
     try:
         transport = connect(kubeconfig)
         found = _definitions(transport) if definitions else []
+        with waiting("looking for gangs without a plan"):
+            unplanned = gangs_without_plan(transport)
+        _show(unplanned)
+        if unplanned and not yes and not sys.stdin.isatty():
+            raise WouldStartError(len(unplanned))
         if not yes:
             _confirm(transport, found)
         _remove(transport, found)
@@ -100,6 +134,47 @@ def uninstall(*, kubeconfig: str | None, definitions: bool, yes: bool) -> None:
         raise click.ClickException(f"no cluster: {error}") from error
     except (ApiException, *UNREACHABLE) as error:
         raise click.ClickException(f"{message_of(error)}; what was done stays done, try again") from error
+
+
+def gangs_without_plan(transport: Transport) -> list[Manifest]:
+    """Return the Gang objects whose members wait gated and have no plan. Without the Gang kind there are none.
+
+    No plan means: no capacity, no quota, an invalid request, or members that do not exist yet.
+    """
+    try:
+        gangs = list(_listed(transport, f"/apis/{API_VERSION}/gangs"))
+    except ApiException as error:
+        if error.status == HTTPStatus.NOT_FOUND:  # no such kind
+            return []
+        raise
+    return sorted((each for each in gangs if _waits_without_plan(each)), key=_name)
+
+
+def _waits_without_plan(gang: Manifest) -> bool:
+    """Whether a gang has no plan, and at least one existing member that is not bound to a node."""
+    status = gang.get("status") or {}
+    members = status.get("members") or {}
+    unbound = int(members.get("existing") or 0) > int(members.get("bound") or 0)
+    return unbound and not Phase.shown_by(status).planned
+
+
+def _name(gang: Manifest) -> str:
+    return f"{gang['metadata']['namespace']}/{gang['metadata']['name']}"
+
+
+def _show(gangs: list[Manifest]) -> None:
+    """Print the gangs whose pods would start without a plan."""
+    if not gangs:
+        return
+    click.echo("These gangs have no plan or no quota. When Phalanx is removed, their pods start all the same:")
+    statuses = ((_name(each), each.get("status") or {}) for each in gangs[:SHOWN])
+    rows = [
+        (name, *(one_line(str(status.get(key) or "")) for key in ("phase", "reason", "message")))
+        for name, status in statuses
+    ]
+    click.echo(lines(table(("GANG", "PHASE", "REASON", "MESSAGE"), rows, indent="  ")), nl=False)
+    if len(gangs) > SHOWN:
+        click.echo(f"  … and {len(gangs) - SHOWN} more")
 
 
 def _confirm(transport: Transport, definitions: list[Manifest]) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from controlplane.programs.binaries import Recipe, build_alone, module_files
+from controlplane.programs.binaries import PROGRAMS, Recipe, build_alone, module_files
 from controlplane.programs.compiling import BuildError
 from controlplane.programs.toolchain import NoToolchainError
 from controlplane.programs.wheel import VERSIONS
@@ -43,6 +43,15 @@ def checker(name: str, progress: Progress | None = None) -> Path:
     :raises controlplane.programs.toolchain.NoToolchainError: there is no Go, and none could be installed.
     """
     return build_alone(CHECKERS[name], "checkers", progress or Progress())
+
+
+def kubectl() -> Path:
+    """Return the path of kubectl, built without the other programs of the control plane.
+
+    Raises the exceptions of `checker`.
+    """
+    (recipe,) = (each for each in PROGRAMS if each.name == "kubectl")
+    return build_alone(recipe, "checkers", Progress())
 
 
 def check(name: str, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:

@@ -31,12 +31,13 @@ class RenderError(Exception):
     """A kustomization is wrong. The text is kubectl's message."""
 
 
-def kustomize(folder: Path) -> str:
+def kustomize(folder: Path, kubectl: str | None = None) -> str:
     """Return the objects of a kustomization, as the YAML that `kubectl kustomize` prints.
 
+    :param kubectl: the path of kubectl. None: kubectl of the control plane, whose programs are built if missing.
     :raises RenderError: the kustomization is wrong, or kubectl warns.
     """
-    command = [find_binaries()["kubectl"], "kustomize", str(folder)]
+    command = [kubectl or find_binaries()["kubectl"], "kustomize", str(folder)]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode or answer.stderr:
         raise RenderError(answer.stderr.strip())

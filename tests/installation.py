@@ -1,4 +1,4 @@
-"""Phalanx as `kubectl apply -k manifests/default` installs it, with only the permissions that the manifests grant.
+"""Phalanx as `kubectl apply -k manifests/all-dialects` installs it, with only the permissions that the manifests grant.
 
 The API server reaches the webhook through the Service and trusts it by the certificate that the controller issues. This
 module takes the part of a node. It runs the containers' commands as processes with the tokens of their service
@@ -37,7 +37,7 @@ from controlplane.programs.previous_version import asked_for
 from controlplane.running.processes import Program
 from kube.keys import SYSTEM_NAMESPACE
 
-MANIFESTS = Path(__file__).parents[1] / "manifests" / "default"
+MANIFESTS = Path(__file__).parents[1] / "manifests" / "all-dialects"
 PATIENCE = 300.0
 USER = f"system:serviceaccount:{SYSTEM_NAMESPACE}:"
 FORBIDDEN = 403

@@ -5,7 +5,7 @@ The functions have no side effects. They take objects as they were read from the
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,6 +15,7 @@ from cryptography.x509.verification import VerificationError
 
 from certs.authority import service_names, verify
 from certs.cluster_edge import DEFAULT_PLACE
+from cli.installation.installed_objects import OURS, custom_resource_definitions
 from cluster.selectors import selects
 from gangs.coexistence.ownership import OWN
 from gangs.coexistence.systems import COMPONENTS
@@ -100,6 +101,46 @@ def asked(found: Found, left: Mapping[str, str]) -> Iterator[Finding]:
             text = f"is not asked about pods with {keys}, and no system is seen here that has them: they start alone"
             remedy = f"to have them gated take without-{part} out of your kustomization, or --set systems.{part}=true"
             yield Finding(Severity.WARNING, OWN, text, remedy)
+
+
+def definitions(installed: Mapping[str, Found], used: Collection[str], left: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield warnings about the CustomResourceDefinitions of other systems, which the components `with-…` install.
+
+    One warning is that gang members use the keys of a system whose CRDs are missing, so the component is proposed. The
+    other one is that a system runs with the CRDs of Phalanx instead of its own.
+
+    :param installed: by name, the CRDs of other systems that Phalanx can install, as read; None: not in the cluster.
+    :param used: the dialects of the gang members in the cluster.
+    :param left: by ceded dialect, the title of the system to which its workloads are ceded.
+    """
+    for part, dialects in COMPONENTS.items():
+        names = [name for each in dialects for name in definition_names(each) if name in installed]
+        missing = [name for name in names if installed[name] is None]
+        ours = [name for name in names if _is_ours(installed[name])]
+        running = next((left[each] for each in dialects if each in left), "")
+        seen = [each for each in dialects if each in used]
+        if running and ours:
+            text = f"runs here, but {listed(ours)} are the definitions that Phalanx brings, without all of its fields"
+            remedy = (
+                f"install its own definitions, and take with-{part} out of your kustomization, or --set "
+                + ",".join(f"definitions.{each}=false" for each in dialects)
+            )
+            yield Finding(Severity.WARNING, running, text, remedy)
+        elif seen and missing and not running:
+            text = f"pods with the keys of {listed(seen)} are here, but not the definitions {listed(missing)}"
+            settings = ",".join(f"definitions.{each}=true" for each in dialects)
+            remedy = f"to create such objects: components: [../with-{part}] in your kustomization, or --set {settings}"
+            yield Finding(Severity.WARNING, OWN, text, remedy)
+
+
+def definition_names(dialect: str) -> list[str]:
+    """Return the names of the CustomResourceDefinitions in a dialect's folder of manifests/crds."""
+    return [each["metadata"]["name"] for each in custom_resource_definitions(dialect)]
+
+
+def _is_ours(found: Found) -> bool:
+    """Whether Phalanx has installed this CRD, by its label. A system that installs its own removes the label."""
+    return isinstance(found, Mapping) and OURS.items() <= (found["metadata"].get("labels") or {}).items()
 
 
 def _trust(client: Object, served: Found, now: datetime) -> str:

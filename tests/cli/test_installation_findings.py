@@ -9,8 +9,8 @@ import pytest
 
 from certs.authority import Pair, issue, new_authority, service_names
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
-from cli.installation.doctor_checks import answering, asked, certificate, configuration, leader
-from cli.installation.installed_objects import webhook_configurations
+from cli.installation.doctor_checks import answering, asked, certificate, configuration, definitions, leader
+from cli.installation.installed_objects import OURS, webhook_configurations
 from planning.doctor.finding import Finding, Severity
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -205,3 +205,28 @@ def test_whose_pods_are_asked_about_is_proposed_by_what_runs_here(
 @pytest.mark.parametrize("found", [None, "forbidden"])
 def test_where_no_configuration_can_be_read_nothing_is_proposed(found: str | None) -> None:
     assert list(asked(found, {"kueue": "Kueue"})) == []
+
+
+QUEUES = ("clusterqueues.kueue.x-k8s.io", "topologies.kueue.x-k8s.io")
+BROUGHT = {"metadata": {"labels": OURS}}
+ITS_OWN = {"metadata": {"labels": {"app.kubernetes.io/name": "kueue"}}}
+
+
+@pytest.mark.parametrize(
+    ("found", "used", "left", "said"),
+    [
+        (None, {"kueue"}, {}, f"pods with the keys of kueue are here, but not the definitions {' and '.join(QUEUES)}"),
+        (None, {"kai"}, {}, ""),
+        (None, {"kueue"}, {"kueue": "Kueue"}, ""),
+        (BROUGHT, {"kueue"}, {}, ""),
+        (BROUGHT, set[str](), {"kueue": "Kueue"}, f"runs here, but {' and '.join(QUEUES)} are the definitions that"),
+        (ITS_OWN, set[str](), {"kueue": "Kueue"}, ""),
+        ("forbidden", {"kueue"}, {}, ""),
+    ],
+)
+def test_definitions_of_other_systems_are_proposed_by_what_is_here(
+    found: Object | str | None, used: set[str], left: dict[str, str], said: str
+) -> None:
+    findings = list(definitions(dict.fromkeys(QUEUES, found), used, left))
+    assert [each.text[: len(said)] for each in findings] == [said] * bool(said)
+    assert all("with-kueue" in each.remedy and "definitions.kueue=" in each.remedy for each in findings)

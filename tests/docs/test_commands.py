@@ -19,16 +19,19 @@ DEMO = "tests/system/test_scenarios.py"
 LOOKING = "tests/system/test_terminal.py"
 SH_BLOCKS: dict[str, str] = {
     ".venv/bin/python -m benchmarks": "tests/benchmarks/test_benchmark.py",
+    "cd phalanx-0.1.0": "tests/packaging/test_release.py",
     "cosign": "needs a registry and keys to sign with",
     "git clone": "needs the repository's address, which is nobody's yet",
+    "helm install phalanx ../phalanx-0.1.0.tgz": "tests/manifests/test_chart.py",
+    "helm uninstall phalanx": "tests/manifests/test_chart.py",
     "kind": "needs Docker, which is not where the tests run",
     "kubectl -n monitoring ": "needs a Prometheus of one's own; its right: tests/system/test_who_may_what.py",
-    "kubectl create clusterrolebinding phalanx-metrics": "tests/system/test_who_may_what.py",
     "kubectl -n phalanx-system create configmap phalanx-client-ca": "tests/docs/test_security_page.py",
     "kubectl -n phalanx-system create token": "tests/system/test_install.py",
     "kubectl -n phalanx-system patch configmap phalanx-schedulers": "tests/system/test_absent_schedulers.py",
     "kubectl -n phalanx-system rollout status": "needs Deployments whose pods run, for which there is no kubelet",
     "kubectl apply --server-side -k manifests/": "tests/manifests/test_applying.py",
+    "kubectl create clusterrolebinding phalanx-metrics": "tests/system/test_who_may_what.py",
     "kubectl create clusterrolebinding phalanx-viewers": "tests/system/test_who_may_what.py",
     "kubectl get gang llm -o jsonpath": "tests/controller/test_tracing.py",
     "kubectl phalanx doctor": "tests/system/test_doctor.py",
@@ -36,6 +39,7 @@ SH_BLOCKS: dict[str, str] = {
     "make demo": DEMO,
     "make image": "tests/packaging/test_building.py",
     "make install": "needs the whole set-up anew; every test runs in what it has made",
+    "make release": "tests/packaging/test_release.py",
     "make sbom": "tests/packaging/test_image.py",
     "make test-image": "tests/packaging/test_image.py",
     "openssl": "tests/docs/test_security_page.py",
@@ -52,9 +56,12 @@ SH_BLOCKS: dict[str, str] = {
     "phalanx uninstall": "tests/system/test_uninstall.py",
     "phalanx webhook": "tests/system/test_install.py",
     "phalanx why": LOOKING,
+    "pip install phalanx-0.1.0-py3-none-any.whl": "tests/packaging/test_krew.py",
+    "sha256sum --check SHA256SUMS": "tests/packaging/test_release.py",
     "skopeo": "needs a registry",
     "source .venv/bin/activate": "needs a shell of a person's own",
     "source <(phalanx completion bash)": "tests/cli/test_terminal_texts.py",
+    "tar xzf phalanx-0.1.0-manifests.tar.gz": "tests/packaging/test_release.py",
 }
 """By beginning of a command in a block of `sh`: the test that runs a similar command, or the need that no test meets.
 

@@ -1,6 +1,9 @@
 """The Helm chart renders the manifests themselves: with its own values the very objects of the default installation."""
 
+import json
 import os
+import subprocess
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +13,18 @@ from rendered import Identity, Object, by_identity, overlay
 
 from controlplane.checkers import check
 from controlplane.control_plane import ControlPlane
+from controlplane.programs.previous_version import asked_for
 from controlplane.rendering import MANIFESTS, kustomize
 
 pytestmark = pytest.mark.controlplane
 
 CHART = MANIFESTS.parent / "charts" / "phalanx"
+SCHEMA: dict[str, Any] = json.loads((CHART / "values.schema.json").read_text())
 KEPT = "helm.sh/resource-policy"
 WEBHOOK = ("Deployment", "phalanx-system", "phalanx-webhook")
 CONTROLLER = ("Deployment", "phalanx-system", "phalanx-controller")
 MUTATING = ("MutatingWebhookConfiguration", "", "zz-phalanx")
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def rendered(*settings: str) -> dict[Identity, Object]:
@@ -64,8 +70,13 @@ def test_with_cert_manager_it_renders_that_overlay() -> None:
     assert objects == wanted
 
 
-def test_definitions_that_another_system_has_brought_are_left_out() -> None:
-    assert rendered("definitions.kueue=false", "definitions.keep=false") == overlay("beside-kueue")
+def test_beside_another_system_its_keys_are_left_out() -> None:
+    assert rendered("systems.kueue=false", "definitions.keep=false") == overlay("beside-kueue")
+
+
+def test_the_definitions_of_other_systems_are_values() -> None:
+    asked = [f"definitions.{each}=true" for each in ("ack", "kai", "koordinator", "kueue", "runai")]
+    assert rendered(*asked, "definitions.keep=false") == overlay("all-dialects")
 
 
 def with_component(folder: Path, component: str) -> dict[Identity, Object]:
@@ -119,8 +130,8 @@ def test_where_groups_are_stripped_their_pods_are_sent_and_no_group_is_reviewed(
     assert objects[MUTATING]["webhooks"][-1]["name"] == "pods-of-groups.phalanx.dev"
 
 
-def test_a_system_that_has_brought_its_definitions_is_asked_about_where_it_is_adopted() -> None:
-    objects = rendered("definitions.kueue=false", "definitions.keep=false", "adopt={kueue}")
+def test_a_system_that_is_ceded_to_is_asked_about_where_it_is_adopted() -> None:
+    objects = rendered("leave={kueue}", "definitions.keep=false", "adopt={kueue}")
     objects[MUTATING]["metadata"].pop("annotations")
     default = overlay("default")
     assert {name for name, each in objects.items() if each != default[name]} == set()
@@ -136,6 +147,13 @@ def test_values_reach_the_servers() -> None:
         "controller.env[0].name=OTEL_EXPORTER_OTLP_ENDPOINT",
         "controller.env[0].value=http://collector.example.com:4318",
         "controller.nodeSelector.pool=system",
+        "controller.podAnnotations.example\\.com/team=platform",
+        "controller.priorityClassName=infrastructure",
+        "controller.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]"
+        ".matchExpressions[0].key=node-role.kubernetes.io/control-plane",
+        "controller.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]"
+        ".matchExpressions[0].operator=Exists",
+        "webhook.tolerations[0].operator=Exists",
         "adopt={kueue,kai}",
         "leave={ack}",
         "exemptions=false",
@@ -149,6 +167,13 @@ def test_values_reach_the_servers() -> None:
         assert pod["imagePullSecrets"] == [{"name": "secret"}]
     assert objects[WEBHOOK]["spec"]["replicas"] == 5
     assert pod_of(objects, CONTROLLER)["nodeSelector"] == {"pool": "system"}
+    assert pod_of(objects, CONTROLLER)["priorityClassName"] == "infrastructure"
+    assert pod_of(objects, WEBHOOK)["priorityClassName"] == "system-cluster-critical"
+    (term,) = pod_of(objects, CONTROLLER)["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == [{"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"}]
+    assert pod_of(objects, WEBHOOK)["tolerations"] == [{"operator": "Exists"}]
+    usual, metadata = (each[CONTROLLER]["spec"]["template"]["metadata"] for each in (overlay("default"), objects))
+    assert metadata["annotations"] == usual.get("annotations", {}) | {"example.com/team": "platform"}
     arguments = pod_of(overlay("default"), CONTROLLER)["containers"][0]["args"]
     assert pod_of(objects, CONTROLLER)["containers"][0]["args"] == [*arguments, "--log-level=debug"]
     variables = [{"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": "http://collector.example.com:4318"}]
@@ -173,6 +198,9 @@ def test_values_reach_the_servers() -> None:
         ("definitions.volcano=true", "volcano"),
         ("systems.kueue=maybe", "kueue"),
         ("apiServers={everybody}", "apiServers"),
+        ("webhook.affinity.nodes=a", "affinity"),
+        ("controller.podAnnotation.team=a", "podAnnotation"),
+        ("image.registry=example.com", "registry"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(setting: str, said: str) -> None:
@@ -187,6 +215,59 @@ def test_a_package_holds_the_files_themselves(tmp_path: Path) -> None:
     assert packed.returncode == 0, packed.stderr
     (archive,) = tmp_path.glob("phalanx-*.tgz")
     assert by_identity(check("helm", "template", "phalanx", str(archive)).stdout) == rendered()
+
+
+def described(schema: Object, path: str = "") -> Iterator[tuple[str, Object]]:
+    """Yield the path and the schema of every value that the schema knows, with `$ref` resolved."""
+    reference = schema.get("$ref", "").rpartition("/")[2]
+    known = {**SCHEMA["definitions"].get(reference, {}), **schema}
+    yield path, known
+    for name, each in known.get("properties", {}).items():
+        yield from described(each, f"{path}.{name}".lstrip("."))
+
+
+def paths(values: Object, schema: Mapping[str, Object], path: str = "") -> Iterator[str]:
+    """Yield the path of every value, such as `image.tag`.
+
+    A value whose schema has no fixed fields, such as `nodeSelector`, has one path for its whole content.
+    """
+    for name, each in values.items():
+        here = f"{path}.{name}".lstrip(".")
+        yield here
+        if isinstance(each, dict) and "properties" in schema.get(here, {"properties": None}):
+            yield from paths(each, schema, here)
+
+
+def test_every_value_is_described_and_no_other_is_taken() -> None:
+    known = dict(described(SCHEMA))
+    del known[""]
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert set(paths(values, known)) - known.keys() == set(), "values without a schema"
+    assert [path for path, each in known.items() if not each.get("description", "").endswith(".")] == []
+    closed = [each.get("additionalProperties") for each in known.values() if "properties" in each]
+    assert closed
+    assert not any(closed)
+    assert SCHEMA["additionalProperties"] is False
+
+
+def helm(cluster: ControlPlane, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run helm against the cluster."""
+    return check("helm", *arguments, "--kubeconfig", str(cluster.kubeconfig))
+
+
+def test_a_second_release_in_one_cluster_is_refused_clearly() -> None:
+    with ControlPlane(binaries=asked_for()) as cluster:
+        first = helm(cluster, "install", "phalanx", str(CHART), "--namespace", "default")
+        assert first.returncode == 0, first.stderr
+        second = helm(cluster, "install", "another", str(CHART), "--namespace", "kube-public")
+        assert second.returncode != 0
+        assert "Phalanx is already installed in this cluster, as release phalanx of namespace default" in second.stderr
+        upgraded = helm(cluster, "upgrade", "phalanx", str(CHART), "--namespace", "default", "--reuse-values")
+        assert upgraded.returncode == 0, upgraded.stderr
+        removed = helm(cluster, "uninstall", "phalanx", "--namespace", "default")
+        assert removed.returncode == 0, removed.stderr
+        kept = cluster.kubectl("get", "crd", "-o", "name").split()
+        assert [each for each in kept if each.endswith(".phalanx.dev")], "definitions.keep is true"
 
 
 def test_what_it_renders_is_strictly_valid(cluster: ControlPlane) -> None:

@@ -2,6 +2,7 @@
 
 import os.path
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ from certs.authority import service_names
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from cli.installation.installed_objects import OURS, custom_resource_definitions
 from controlplane.rendering import MANIFESTS, kustomize, made
+from gangs.coexistence.systems import COMPONENTS
 from gangs.dialects.table import DIALECTS
 from webhook.app import ABSENT_SCHEDULERS
 
@@ -61,7 +63,7 @@ def test_what_is_made_from_other_manifests_is_up_to_date() -> None:
 
 
 def test_every_definition_is_known_as_ours_when_it_is_to_be_removed() -> None:
-    definitions = [each for (kind, *_), each in overlay("default").items() if kind == "CustomResourceDefinition"]
+    definitions = [each for (kind, *_), each in overlay("all-dialects").items() if kind == "CustomResourceDefinition"]
     assert [each["metadata"]["labels"] for each in definitions] == [OURS] * len(custom_resource_definitions())
 
 
@@ -237,7 +239,32 @@ def test_with_policies_there_is_no_webhook_to_call() -> None:
 
 
 @pytest.mark.parametrize("system", ["kai", "koordinator", "kueue"])
-def test_beside_another_system_only_its_definitions_are_left_out(system: str) -> None:
-    more, fewer, _ = changed(f"beside-{system}")
+def test_beside_another_system_only_its_keys_are_left_out(system: str) -> None:
+    assert changed(f"beside-{system}") == (set(), set(), {*CONFIGURED})
+
+
+def groups(objects: dict[Identity, Object]) -> set[str]:
+    """The API groups of the definitions."""
+    return {each["spec"]["group"] for (kind, *_), each in objects.items() if kind == "CustomResourceDefinition"}
+
+
+@pytest.mark.parametrize("name", ["default", "high-availability", "cert-manager", "admission-policy", "beside-kueue"])
+def test_no_overlay_but_one_brings_definitions_of_other_systems(name: str) -> None:
+    assert groups(overlay(name)) == {"phalanx.dev"}
+
+
+def test_every_systems_definitions_are_one_component(tmp_path: Path) -> None:
+    more, fewer, other = changed("all-dialects")
+    assert (fewer, other) == (set(), set())
+    for part, dialects in COMPONENTS.items():
+        where = [os.path.relpath(MANIFESTS / each, tmp_path.resolve()) for each in ("default", f"with-{part}")]
+        (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump({"resources": where[:1], "components": where[1:]}))
+        added = by_identity(kustomize(tmp_path)).keys() - overlay("default").keys()
+        assert added == {("CustomResourceDefinition", "", name) for name in names_of(dialects)}
+        more -= added
     assert more == set()
-    assert {each[0] for each in fewer} == {"CustomResourceDefinition"}
+
+
+def names_of(dialects: Iterable[str]) -> set[str]:
+    """The names of the definitions of these dialects."""
+    return {each["metadata"]["name"] for each in custom_resource_definitions(*dialects)}

@@ -91,7 +91,7 @@ def test_an_archive_that_is_another_one_is_not_installed(served: Path, programs:
 def test_the_wheel_holds_the_product_alone(wheel: Path) -> None:
     with ZipFile(wheel) as content:
         folders = {name.partition("/")[0] for name in content.namelist()}
-    tools = {"benchmarks", "controlplane", "image", "krew", "tests"}
+    tools = {"benchmarks", "controlplane", "image", "krew", "release", "tests"}
     assert {"cli", "controller", "manifests", "timing", "webhook"} <= folders
     assert not folders & tools
 

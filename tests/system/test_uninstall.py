@@ -40,11 +40,16 @@ def phalanx() -> Iterator[Phalanx]:
         running.show_logs()
 
 
-def uninstall(phalanx: Phalanx, *options: str, stdin: str = "") -> str:
-    """Run the command as the administrator; return its output."""
+def attempt(phalanx: Phalanx, *options: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the command as the administrator, without a terminal."""
     program = [sys.executable, "-c", "from cli.main import main; main()", "uninstall", *options]
     command = [*program, "--kubeconfig", str(phalanx.cluster.kubeconfig)]
-    answer = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
+
+
+def uninstall(phalanx: Phalanx, *options: str, stdin: str = "") -> str:
+    """Run the command as the administrator; return its output."""
+    answer = attempt(phalanx, *options, stdin=stdin)
     assert (answer.returncode, answer.stderr) == (0, "")
     return answer.stdout
 
@@ -85,8 +90,15 @@ def test_all_gates_are_opened_everything_of_ours_goes_and_what_runs_stays(phalan
     with phalanx.slow_to_end(*VICTIMS):
         others_wait(phalanx)
         nodes, steady = planned(phalanx), phalanx.pod("steady-0")
-        said = uninstall(phalanx, stdin="y\n")
-    assert said.startswith("4 pods wait behind our gate and will be let go, planned or not.\nRemove Phalanx? [y/N]: ")
+        before = gated(phalanx)
+        refused = attempt(phalanx, stdin="y\n")
+        assert refused.returncode == 2
+        assert "a gang has no plan or no quota" in refused.stderr
+        assert gated(phalanx) == before
+        said = uninstall(phalanx, "--yes")
+    assert said.startswith("These gangs have no plan or no quota.")
+    (line,) = [each for each in said.splitlines() if each.startswith("  default/")]
+    assert line.split()[:2] == ["default/short", "Waiting"]
     assert "2 pods let go that had a plan" in said
     assert "2 without one" in said
     assert gated(phalanx) == set()
