@@ -1,5 +1,5 @@
-"""Functions of a problem that only count: needed members, free amounts, members that fit on a node, and the scarcest
-resource.
+"""Counts that need no search: the members that a problem must place, free amounts, the members that fit on a node, and
+the scarcest resource.
 """
 
 from collections import Counter
@@ -18,13 +18,15 @@ PLENTY = 1 << 40
 
 
 def deciding_level(problem: Problem) -> int:
-    """Return the gang's required level, of which one domain must hold the gang; ROOT if it has none."""
+    """Return the gang's required level: one domain of this level must hold the gang. ROOT if the gang has no required
+    level.
+    """
     return ROOT if problem.required is None else problem.required
 
 
 def needed_members(problem: Problem) -> int:
-    """How many members must be placed, pinned ones included: the gang's minimum, or the sum of the sets' minimums if
-    that is larger.
+    """Return how many members must be placed, pinned members included: the gang's minimum, or the sum of its sets'
+    minimums if the sum is larger.
     """
     return max(problem.minimum, sum(pod_set.minimum for pod_set in problem.sets))
 
@@ -35,9 +37,11 @@ def pending(problem: Problem) -> tuple[Member, ...]:
 
 
 def scarcest(problem: Problem) -> int:
-    """The resource of which the pending members request the largest share of the free amount (decision 2).
+    """Return the resource (its position) of which the pending members request the largest share of the free amount
+    (decision 2).
 
-    A requested resource without a free amount is infinitely scarce. Among equal shares the first resource is chosen.
+    A requested resource without a free amount is infinitely scarce. Among resources with equal shares, the first is
+    returned.
     """
     best, best_share = 0, (False, Fraction(0))
     counts = Counter([member.shape for member in pending(problem)])
@@ -59,8 +63,8 @@ def room(problem: Problem, evicting: Iterable[int] = ()) -> Counts:
 
 
 def fitting(amounts: Counts, request: Counts) -> Counts:
-    """Return, by row of `amounts`, how many members with this request fit. `amounts`: rows x resources. A request for
-    nothing gives `PLENTY`.
+    """Return, by row of `amounts` (rows x resources), how many members with the request `request` fit. The result is
+    `PLENTY` if the members request nothing.
     """
     asks = request > 0
     if not asks.any():
@@ -70,8 +74,8 @@ def fitting(amounts: Counts, request: Counts) -> Counts:
 
 
 def capacities(problem: Problem, amounts: Counts) -> Counts:
-    """Return, shapes x nodes, how many members of a shape a node can hold if it takes no other members. 0 if the node
-    is not eligible for the shape.
+    """Return, shapes x nodes, how many members of a shape fit on a node that gets no other members. 0 if the node is
+    not eligible for the shape. `amounts`: the free amounts, nodes x resources.
     """
     capacity = np.zeros((len(problem.shapes), len(problem.nodes)), dtype=np.int64)
     room = np.maximum(amounts, 0)

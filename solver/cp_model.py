@@ -47,10 +47,10 @@ with _without_pandas():
 
 
 class CpModel(OrToolsModel):
-    """A model without the 61 attributes with method names from before PEP 8.
+    """A model of CP-SAT without the 61 attributes with method names from before PEP 8.
 
-    OR-Tools sets these attributes on every model, which takes a quarter of a millisecond. They refer back to the model,
-    so its memory would stay until Python's next collection of cycles.
+    OR-Tools sets these attributes on every model, which takes a quarter of a millisecond. Each attribute refers back to
+    the model, so the model's memory would stay until Python's next collection of cycles.
     """
 
     def _add_pre_pep8_methods(self) -> None:

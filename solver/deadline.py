@@ -1,4 +1,4 @@
-"""When a solve must end. The solver has no clock of its own; the caller of a solve passes one in a `Deadline`.
+"""When a solve must end. The solver has no clock of its own; the caller of a solve passes a clock in a `Deadline`.
 
 Every step whose effort grows with nodes, members or victims checks the deadline as it goes. So a solve ends by itself
 with its best plan, and no caller has to stop it.
@@ -15,8 +15,8 @@ _OFTEN = 64
 
 
 class OutOfTimeError(Exception):
-    """The deadline has passed. If the code that catches it has a plan, it returns the plan; otherwise the result is
-    unknown.
+    """The deadline has passed. Code that catches the error returns its best plan; without a plan, it reports an unknown
+    result.
     """
 
 
@@ -26,7 +26,7 @@ def _for_ever() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """The end of a solve. `left` returns the seconds until then; negative after it."""
+    """The end of a solve. `left`: a function that returns the seconds until this end; negative after it."""
 
     left: Callable[[], float] = _for_ever
 
@@ -48,12 +48,12 @@ class Deadline:
             yield item
 
     def before(self, seconds: float) -> "Deadline":
-        """Return a deadline that comes `seconds` seconds before this one."""
+        """Return a deadline that comes `seconds` seconds before this deadline."""
         return Deadline(lambda: self.left() - seconds)
 
     def share(self, share: float) -> "Deadline":
-        """Return a deadline after this share of the remaining time. A deadline that never comes is returned
-        unchanged.
+        """Return a deadline after the given share (0 to 1) of the remaining time. A deadline that never comes is
+        returned unchanged.
         """
         left = self.left()
         return self if math.isinf(left) else self.before(max(0.0, left) * (1 - share))

@@ -27,10 +27,11 @@ class Instance:
     """A problem with derived values, either with evictions or without.
 
     `scarce`: the position of the scarcest resource. `useful`: victims whose eviction can help (none without evictions).
-    `amounts[node, resource]`: the free amounts once all useful victims are gone. `capacity[shape, node]`: how many
-    members of a shape fit into them. `potential[node]`: how much of the scarcest resource the gang could use there; 0
-    if no pending member can run there. `name_rank[node]`: the node's place in natural order of names. `pending`:
-    members without a node. `pinned`: members that have one. `deadline`: when all work on the instance must end.
+    `amounts[node, resource]`: the free amounts if all useful victims are gone. `capacity[shape, node]`: how many
+    members of a shape fit into these amounts. `potential[node]`: how much of the scarcest resource the gang could use
+    on the node; 0 if no pending member can run on it. `name_rank[node]`: the node's place in natural order of names.
+    `pending`: members without a node. `pinned`: members that have a node already. `deadline`: when all work on the
+    instance must end.
     """
 
     problem: Problem
@@ -47,19 +48,21 @@ class Instance:
 
     @property
     def evicting(self) -> bool:
-        """Whether the instance allows evictions, and some victim's eviction can help."""
+        """Whether the instance allows evictions and has a victim whose eviction can help the gang."""
         return bool(self.useful)
 
     @cached_property
     def usable(self) -> NDArray[np.bool_]:
-        """By node, whether at least one pending member fits there. Evictions count if the instance allows them."""
+        """By node, whether at least one pending member fits on it. If the instance allows evictions, the useful victims
+        count as evicted.
+        """
         usable: NDArray[np.bool_] = self.capacity.max(axis=0, initial=0) > 0
         return usable
 
     @cached_property
     def usable_amounts(self) -> Counts:
-        """The free amounts (nodes x resources) of the nodes that can hold a pending member, negative ones as 0; 0 for
-        all other nodes.
+        """The free amounts, nodes x resources. Negative amounts are 0, and so are all amounts of nodes that can hold no
+        pending member.
         """
         return np.where(self.usable[:, None], np.maximum(self.amounts, 0), 0)
 
@@ -98,15 +101,15 @@ class Instance:
 
     @cached_property
     def potentials(self) -> tuple[tuple[int, ...], ...]:
-        """By level, ROOT first, the summed potential of every domain. So `potentials[level + 1][domain]` belongs to
-        `level`.
+        """By level, ROOT first, the summed potential of every domain: `potentials[level + 1][domain]`, because ROOT is
+        -1.
         """
         each = np.array(self.potential, dtype=np.int64)
         return tuple(tuple(self.tree.summed(level, each).tolist()) for level in range(ROOT, self.tree.depth))
 
     def parents(self, level: int, node: int) -> tuple[tuple[int, int], ...]:
-        """Return the domains that contain the domain of `level` around `node`, as pairs of level and number, from the
-        next wider one out to ROOT.
+        """Return the domains of all wider levels that contain a node, as pairs of level and domain, from the next level
+        wider than `level` out to ROOT.
         """
         return tuple((each, self.tree.domain(each, node)) for each in range(level - 1, ROOT - 1, -1))
 
@@ -114,9 +117,11 @@ class Instance:
 def instance_of(
     problem: Problem, *, evicting: bool, scarce: int | None = None, deadline: Deadline = NO_DEADLINE
 ) -> Instance:
-    """Compute the instance of a problem. `evicting`: with its victims; False: as if no pod could be evicted.
+    """Compute the instance of a problem. `evicting`: whether victims may be evicted; False: as if no pod could be
+    evicted.
 
-    `scarce`: the position of the scarcest resource, if another problem decides it; None: this problem decides it.
+    `scarce`: the position of the scarcest resource, if it was computed from another problem; None: it is computed from
+    this problem.
     """
     seats = [
         (Seat(set_position, rank), member)
@@ -148,8 +153,8 @@ def instance_of(
 
 
 def blocked_nodes(problem: Problem, shape: int) -> frozenset[int]:
-    """Return the nodes that a shape may use only after an eviction: a victim conflicts with it, or the node's topology
-    spread group is too full.
+    """Return the nodes that a shape may use only after an eviction. On such a node a victim conflicts with the shape,
+    or the node's group has too many pods for a topology spread constraint.
     """
     conflicts = (rule.nodes for rule in problem.conflicts if shape in rule.shapes)
     spreads = (_too_full(rule) for rule in problem.spreads if shape in rule.shapes and not rule.counted)
@@ -157,7 +162,9 @@ def blocked_nodes(problem: Problem, shape: int) -> frozenset[int]:
 
 
 def _too_full(spread: Spread) -> frozenset[int]:
-    """Return the nodes of groups that exceed `skew` even if no member is placed and no victim is evicted."""
+    """Return the nodes of groups that have more pods than `maxSkew` (`skew`) allows, even if no member is placed and no
+    victim is evicted.
+    """
     least = 0 if spread.from_zero else min(spread.counts.values(), default=0)
     full = {name for name, count in spread.counts.items() if count - least > spread.skew}
     return frozenset(node for node, name in enumerate(spread.group) if name in full)
@@ -181,12 +188,13 @@ def _capacity(problem: Problem, amounts: Counts, *, evicting: bool) -> Counts:
 
 
 def useful_victims(problem: Problem, eligible: NDArray[np.bool_]) -> tuple[int, ...]:
-    """Return the victims whose eviction can free something for the gang, with the other victims of broken gangs.
+    """Return the victims whose eviction can help the gang, and the other victims of the running gangs that they belong
+    to.
 
     A victim is useful if it is on an `eligible` node, or if it conflicts with a member on such a node. It is also
-    useful if a spread rule or an affinity rule names it. If a useful victim belongs to a gang, all victims of that gang
-    are useful, because a broken gang is evicted whole. Other victims free nothing that the gang could use, so no best
-    plan evicts them.
+    useful if a topology spread or pod affinity constraint names it. If a useful victim belongs to a gang, all victims
+    of that gang are useful, because a broken gang is evicted whole. Evicting any other victim frees nothing that the
+    gang could use, so no best plan evicts it.
     """
     victims = problem.victims
     near = eligible[victims.node]

@@ -14,12 +14,12 @@ ResourceMatrix = NDArray[np.int64]
 Path = tuple[str, ...]
 
 _CACHED_LAYOUTS = 8
-"""The most `NodeLayout` objects that `node_layout_of` caches. If a layout is not in the cache, an equal one is created,
-and values derived from the first one are computed again.
+"""The most `NodeLayout` objects that `node_layout_of` caches. If a layout is no longer cached, a new object is created,
+and values derived from the old object are computed again.
 """
 _LARGEST_SUM = 1 << 61
-"""The bound to which `amounts_of` keeps the sum of one resource over all rows. Twice the sum of nodes and victims then
-fits 64 bits.
+"""`amounts_of` keeps the sum of one resource over all rows below this bound. So the sum over all nodes and all victims
+fits 64 bits, even doubled.
 """
 
 
@@ -60,7 +60,7 @@ class NodeLayout:
 
 @lru_cache(maxsize=_CACHED_LAYOUTS)
 def node_layout_of(names: tuple[str, ...], paths: tuple[Path, ...]) -> NodeLayout:
-    """Return the layout of nodes with these names and paths; the cached object if there is one."""
+    """Return the layout of nodes with these names and paths. If an equal layout is cached, return the cached object."""
     return NodeLayout(names, paths)
 
 
@@ -76,7 +76,7 @@ class NodeTable(Sequence[Node]):
         self.layout, self.free, self.terminating = layout, free, terminating
 
     def with_free(self, free: ResourceMatrix) -> "NodeTable":
-        """Return a table of these nodes with other free amounts."""
+        """Return a table of the same nodes with the free amounts `free`, nodes x resources."""
         return NodeTable(self.layout, free, self.terminating)
 
     def at(self, positions: Sequence[int]) -> "NodeTable":
@@ -87,7 +87,7 @@ class NodeTable(Sequence[Node]):
         return NodeTable(layout, self.free[chosen], self.terminating[chosen])
 
     def and_also(self, more: "NodeTable") -> "NodeTable":
-        """Return a table of these nodes, followed by the nodes of another table."""
+        """Return a table of this table's nodes, followed by the nodes of the table `more`."""
         own, theirs = self.layout, more.layout
         layout = NodeLayout((*own.names, *theirs.names), (*own.paths, *theirs.paths))
         return NodeTable(layout, np.vstack((self.free, more.free)), np.vstack((self.terminating, more.terminating)))
@@ -147,8 +147,8 @@ def nodes_of(nodes: Iterable[Node], resources: int = 1) -> NodeTable:
 def amounts_of(rows: Sequence[Sequence[int]], width: int) -> ResourceMatrix:
     """Return rows of `width` amounts as an array, rows x resources.
 
-    Amounts are clipped to 2^61 divided by the number of rows, so that a column's sum fits 64 bits. That is more than
-    any member requests.
+    Amounts are clipped to 2^61 divided by the number of rows, so that a column's sum fits 64 bits. No member requests
+    so much.
     """
     most = _LARGEST_SUM // max(1, len(rows))
     try:

@@ -6,7 +6,8 @@ solver/cp_sat/goal_terms.py gets its terms. solver/verify/goals.py and tests/sol
 is written independently, so that it finds faults in the others. docs/decisions/0002 defines the goal.
 tests/cli/test_solve_command.py checks the order that is promised to users, name by name.
 
-Solution methods that prove plans by counting know today's goals only. If a row is not `by_counting`, only CP-SAT runs.
+Solution methods that count members instead of stating a model (dynamic programming, branch and bound) know today's
+goals only. If a row is not `by_counting`, only CP-SAT runs.
 """
 
 from collections import Counter
@@ -31,16 +32,17 @@ ComparisonKey = tuple[tuple[object, ...], ...]
 """The goals of a plan in their order, each with its parts. Smaller is better."""
 Value = TypeVar("Value")
 WASTE = ("a", "b", "c", "d")
-"""The parts of the goal `waste` in their order.
+"""The parts of goal 4 (waste) in their order. Each part but (d) is free capacity that remains after placement.
 
-(a) is the free capacity that remains in the narrowest domain that holds the gang. (b) is the same in its parents, and
-(c) in the touched domains inside it. (d) counts the touched domains inside it that have free capacity left.
+(a) is the remaining capacity of the narrowest domain that holds the gang. (b) is the remaining capacity of the domains
+around this domain, and (c) of the touched domains inside it. (d) is the number of touched domains inside it that have
+capacity left.
 """
 
 
 class SolvePhase(IntEnum):
-    """The phases of a solve, in order. A term belongs to the first phase in which all values that it depends on are
-    known.
+    """The phases of a solve, in order. A term of a goal belongs to the first phase in which all values that the term
+    depends on are known.
 
     PRICE: goal 1, victims. SIZE: goal 2, the number of placed members. WHO: goal 2, ranks of the placed members.
     SPREAD: goal 3, compactness and preferences. START: goal 3, terminating capacity. ROOM: goal 4, waste. ORDER: goal
@@ -59,9 +61,11 @@ class SolvePhase(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class GoalTerm:
-    """One sum that is minimised for a goal. `name`: also the function in `cp_sat.goal_terms` that states it as stages.
+    """One sum that is minimised for a goal. `name`: the term's name, which is also the name of the function in
+    `cp_sat.goal_terms` that states the term as stages.
 
-    `counted`: the term depends only on how many members of each set and shape are on each node, and not on which ones.
+    `counted`: the term depends only on how many members of each set and shape are on each node, and not on which
+    members they are.
     """
 
     name: str
@@ -73,13 +77,14 @@ class GoalTerm:
 class Criterion:
     """A row of the table of goals: one goal, or one goal for each level (`by_level`, named `<name>/<level>`).
 
-    `count`: returns the goal's parts in their order for a plan; its second argument is the level of a goal by level.
-    `most`: set if more is better; then the value is a gain, and this function returns an upper bound for any plan of
-    the problem. `summed`: the value is the sum of the parts; else it is the first part. `amount`: value and parts are
-    amounts of the scarcest resource. Parts whose names begin with `counting` are an exception: they count domains.
-    `loss`: words for a plan that is worse in this goal. `counting_loss`: words for a plan that is worse in a part that
-    counts domains. `by_counting`: the methods that prove by counting know this goal. `divided`: the first letters of
-    the parts in their order, if `ordered` accepts values of single parts.
+    `terms`: the sums that are minimised for the goal. `count`: a function that returns the goal's parts in their order
+    for a plan; its second argument is the level if `by_level`. `most`: only set if more is better; a function that
+    returns an upper bound of the value for any plan of the problem. `summed`: the value is the sum of the parts;
+    otherwise it is the first part. `amount`: value and parts are amounts of the scarcest resource. `counting`: parts
+    whose names begin with this text are an exception: they count domains. `loss`: words for a plan that is worse in
+    this goal. `counting_loss`: words for a plan that is worse in a part that counts domains. `by_counting`: the
+    solution methods other than CP-SAT know this goal. `divided`: the first letters of the parts, in order, if `ordered`
+    accepts values of single parts.
     """
 
     name: str
@@ -101,13 +106,15 @@ class Criterion:
         return self.most is not None
 
     def any_bound(self, problem: Problem) -> int:
-        """Return a bound of the value that holds for every plan of the problem: an upper bound if more is better, else
-        0.
+        """Return a bound of the goal's value that holds for every plan of the problem: an upper bound if more is
+        better, else the lower bound 0.
         """
         return 0 if self.most is None else self.most(problem)
 
     def named(self, level: str) -> str:
-        """Return the name of the goal in a plan: `<name>/<level>` for a goal by level, else the plain name."""
+        """Return the name of the goal in a plan: `<name>/<level>` if the goal is counted level by level, else the plain
+        name.
+        """
         return f"{self.name}/{level}" if self.by_level else self.name
 
 
@@ -116,7 +123,9 @@ def _members_beyond_minimum(problem: Problem) -> int:
 
 
 def _preferred_weight(problem: Problem) -> int:
-    """Return the summed preference weight if every pending member gets the node that it prefers most."""
+    """Return the sum of node preference weights if every pending member gets the node that it prefers most: an upper
+    bound of goal `preferences`.
+    """
     counts = Counter(member.shape for member in pending(problem))
     return sum(count * max((0, *problem.shapes[shape].preferences.values())) for shape, count in counts.items())
 
@@ -211,12 +220,12 @@ def is_of_level(goal: str) -> bool:
 
 
 def until(phase: SolvePhase) -> tuple[str, ...]:
-    """Return the names of the goals that have a term in a phase before this one."""
+    """Return the names of the goals that have a term in a phase before `phase`."""
     return tuple(each.name for each in CRITERIA if each.name not in since(phase))
 
 
 def since(phase: SolvePhase) -> tuple[str, ...]:
-    """Return the names of the goals whose terms all belong to this phase or a later one."""
+    """Return the names of the goals whose terms all belong to `phase` or a later phase."""
     return tuple(each.name for each in CRITERIA if min(term.phase for term in each.terms) >= phase)
 
 
@@ -236,11 +245,11 @@ def in_order(*phases: SolvePhase) -> tuple[tuple[str, ...], ...]:
 
 
 def ordered(values: Mapping[str, Value]) -> tuple[Value, ...]:
-    """Return the values in the order of the goals. They are given by the name of a goal's term, or by `<goal>/<part>`
-    with a part in `divided`.
+    """Return `values` in the order of the goals. Keys of `values`: the name of a goal's term, or `<goal>/<part>` with a
+    part in `Criterion.divided`.
 
     For example, {"waste/a": 3, "compactness": 1} gives (1, 3). Values of the first goals alone, such as a lower bound,
-    compare with the first entries of a whole plan's values. Raises `ValueError` for any other key.
+    can be compared with the first entries of a whole plan's values. Raises `ValueError` for any other key.
     """
     keys = [key for row in CRITERIA for key in _keys_of(row) if key in values]
     if len(keys) != len(values):
@@ -249,7 +258,7 @@ def ordered(values: Mapping[str, Value]) -> tuple[Value, ...]:
 
 
 def precedes(one: str, other: str) -> bool:
-    """Return whether one term or part, named as in `ordered`, is compared before another one."""
+    """Return whether the term or part `one` is compared before `other`. Both are keys that `ordered` accepts."""
     return ordered({one: one, other: other})[0] == one
 
 
@@ -259,21 +268,23 @@ def _keys_of(row: Criterion) -> Iterable[str]:
 
 
 def is_countable() -> bool:
-    """Return whether the solution methods that prove by counting know all goals. If not, only CP-SAT runs."""
+    """Return whether the solution methods other than CP-SAT (dynamic programming, branch and bound) know all goals. If
+    they do not, only CP-SAT runs.
+    """
     return all(each.by_counting for each in CRITERIA)
 
 
 def comparison_key(goal: Goal) -> tuple[int, ...]:
-    """Return the numbers by which two plans are compared in this goal, the first one first. Smaller is better for every
-    goal.
+    """Return the numbers by which two plans are compared in this goal, the most important number first. Smaller is
+    better for every goal.
     """
     return tuple(-digit for digit in goal.digits) if criterion(goal.name).more_is_better else goal.digits
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How far CP-SAT got with one stage: its `value` in the plan, and `bound`, the best value that is not ruled out by
-    proof.
+    """How far CP-SAT got with one stage: `value` in the plan found, and `bound`, the best value that no proof rules
+    out.
     """
 
     goal: str
@@ -285,8 +296,8 @@ class Reached:
 def goals_of(
     instance: Instance, nodes: Nodes, victims: Sequence[int], reached: Iterable[Reached] = ()
 ) -> tuple[Goal, ...]:
-    """Return the goals of a plan in their order. `reached` has the stages that a search solved; a goal without one
-    counts as proven.
+    """Return the goals of a plan in their order. `reached`: the stages that a search solved, with value and bound. A
+    goal without a stage in `reached` counts as proven.
     """
     gaps = {(each.goal, each.part): each.value - each.bound for each in reached}
     score, levels = Score(instance, nodes, victims), instance.problem.levels
@@ -302,8 +313,8 @@ Values and bounds of a stage leave out constants that are equal in every plan. T
 
 
 def _goal(of: Criterion, name: str, parts: GoalParts, gaps: Gaps) -> Goal:
-    """Return the goal of a row under this name. Its value is the first part, or the sum of the parts if the row is
-    `summed`.
+    """Return the goal of the row `of` under the name `name`. Its value is the first part, or the sum of the parts if
+    the row is `summed`. `gaps`: by goal and part, value minus bound.
     """
     first, value = next(iter(parts.items()), ("", 0))
     gap = gaps.get((name, first), 0)
@@ -316,8 +327,8 @@ def _goal(of: Criterion, name: str, parts: GoalParts, gaps: Gaps) -> Goal:
 class Score:
     """Counts the parts of every goal for one plan.
 
-    `seats`: the node of every placed member. `fresh`: the same for newly placed members. `used`: by node, the amount of
-    the scarcest resource that newly placed members use.
+    `seats`: pairs of a placed member and its node. `fresh`: the same for newly placed members only. `used`: by node,
+    the amount of the scarcest resource that newly placed members use.
     """
 
     def __init__(self, instance: Instance, nodes: Nodes, victims: Sequence[int]) -> None:
@@ -349,14 +360,14 @@ class Score:
         return {"": sum(victim.requests[self.instance.scarce] for victim in self.gone)}
 
     def extras(self) -> GoalParts:
-        """Goal 2, `extras`: the placed members beyond the minimum. The part is named "missing", because CP-SAT
-        minimises the missing ones.
+        """Goal 2, `extras`: the number of placed members beyond the minimum. The part is named "missing", because
+        CP-SAT minimises the number of members that are not placed.
         """
         return {"missing": len(self.seats) - needed_members(self.instance.problem)}
 
     def compactness(self, level: int) -> GoalParts:
-        """Goal 3, `compactness/<level>`: the number of domains of the gang. If several sets have placed members, also
-        the sum over these sets.
+        """Goal 3, `compactness/<level>`: the number of domains of `level` that the gang uses. If several sets have
+        placed members, a second part is the number for each set, summed over the sets.
         """
         parts = {"gang": len(self._domains(level))}
         filled = sorted({seat.pod_set for seat in self.seats})

@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class Proof(Enum):
-    """The strength of a result. OPTIMAL and FEASIBLE come with a plan, INFEASIBLE and UNPROVEN without one.
+    """The strength of a result. OPTIMAL and FEASIBLE come with a plan, INFEASIBLE and UNPROVEN without a plan.
 
     OPTIMAL: no plan is better. FEASIBLE: a better plan may exist. INFEASIBLE: it is proven that no plan exists.
     UNPROVEN: no plan was found in time.
@@ -43,8 +43,8 @@ class Goal:
 
     @property
     def digits(self) -> tuple[int, ...]:
-        """The numbers by which two plans are compared in this goal, the first one first: the parts, or the value if
-        there are no parts.
+        """The numbers by which two plans are compared in this goal, the most important first: the parts, or the value
+        if the goal has no parts.
         """
         return tuple(self.parts.values()) or (self.value,)
 
@@ -64,12 +64,13 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class NearDomain:
-    """A domain that came close to holding the gang: how many members it can hold, and why its other nodes are excluded.
+    """A domain that came close to holding the gang: how many members it can hold, and why some of its nodes can hold
+    none.
 
-    `fits` counts members as if every pod that may be evicted were gone. `needed`: the members that it would have to
-    hold. `nodes`: its number of nodes. `excluded`: by reason, the number of nodes that can hold no member; each node
-    counts once. `path` runs from the widest level down to this domain. It is empty for the whole cluster, whose `level`
-    is "".
+    `fits`: the members that it can hold if every pod that may be evicted were gone. `needed`: the members that it would
+    have to hold. `nodes`: its number of nodes. `excluded`: by reason, the number of nodes that can hold no member; each
+    node counts once. `path` runs from the widest level down to this domain. It is empty for the whole cluster, whose
+    `level` is "".
     """
 
     level: str
@@ -104,12 +105,12 @@ Answer = Plan | NoPlan
 
 @dataclass(frozen=True, slots=True)
 class NextDoor:
-    """The alternative to a plan: the best plan outside the domain that it uses. The domain is of `level`, the narrowest
-    level above the node of which one domain holds the gang.
+    """The alternative to a plan: the best plan outside the domain that the plan uses. The domain is of `level`, the
+    narrowest level above the node of which one domain holds the gang.
 
-    `paths`: the domains of that level that the alternative uses; empty if there is none. `goal` and `part`: the first
-    in which the alternative is worse; "" if all goals are equal and only node names decided. `value` and `other_value`:
-    their values in the plan and in the alternative.
+    `paths`: the domains of `level` that the alternative uses; empty if there is no alternative. `goal` and `part`: the
+    first goal and its part in which the alternative is worse; "" if all goals are equal and only node names decided.
+    `value` and `other_value`: the value of this part in the plan and in the alternative.
     """
 
     level: str

@@ -19,8 +19,8 @@ from solver.quota import Quota
 IntColumn = NDArray[np.int64]
 """An array with one integer for each row of a table, such as the node of each victim."""
 _MANY = 8
-"""`VictimTable` creates all of its `Victim` objects at once after it has read one in `_MANY` of them singly, because
-more reads are likely then.
+"""A `VictimTable` counts reads of single victims. When the count exceeds the number of victims divided by `_MANY`, it
+creates all `Victim` objects at once, because more reads are likely.
 """
 
 
@@ -157,12 +157,13 @@ class Affinity:
     its terms.
 
     `groups[k][i]` names the group of node i for the k-th `topologyKey`, such as its zone; a node without a group is not
-    eligible for `shapes`. A group matches if `there[k]` names it, because a pod outside the problem runs in it. It also
-    matches if it holds a victim of `victims` that stays, or a pinned member of a shape in `counted`. A newly placed
-    member matches if its shape is in `counted` but not in `shapes`.
+    eligible for `shapes`. A matching pod is in a group if `there[k]` names the group, because a pod outside the problem
+    runs in it. A victim of `victims` that is not evicted and a pinned member of a shape in `counted` match, too. A
+    newly placed member matches if its shape is in `counted` but not in `shapes`.
 
-    `themselves`: the affinity term selects the members of `shapes` themselves. If no group has a matching pod then, the
-    members need none, but share one group for each `topologyKey`: the first member binds anywhere, the others near it.
+    `themselves`: the affinity term selects the members of `shapes` themselves. If no group has a matching pod, these
+    members need none, but must share one group for each `topologyKey`: the first member binds anywhere, the others near
+    it.
     """
 
     shapes: tuple[int, ...]
@@ -215,7 +216,7 @@ class VictimTable(Sequence[Victim]):
     """All victims of a problem, by position, as columns: one array per field of `Victim`. The table is immutable.
 
     `gang` is -1 for a victim without a gang. `requests`: victims x resources. Reading one victim creates a `Victim`.
-    Iteration, or reads of many victims, create all of them once.
+    Iteration, or many reads, create the `Victim` objects of all victims once.
     """
 
     __slots__ = ("_each", "_reads", "gang", "keys", "node", "priority", "requests", "started")
@@ -340,8 +341,8 @@ class VictimGang:
     sets: tuple[VictimSet, ...] = ()
 
     def falls_short(self, gone: AbstractSet[int], count: int) -> bool:
-        """Whether the gang is broken without the victims in `gone` (positions). `count`: how many of them belong to
-        this gang.
+        """Whether the gang is broken when the victims in `gone` (positions) are evicted. `count`: how many of these
+        victims are members of this gang.
         """
         return self.running - count < self.minimum or any(
             each.running - len(each.victims & gone) < each.minimum for each in self.sets

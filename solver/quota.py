@@ -1,4 +1,4 @@
-"""Quotas that several gangs share, as plain data."""
+"""Quotas that several gangs share, as plain data: the tree of queues and cohorts, and what each member uses."""
 
 from dataclasses import dataclass
 
@@ -34,12 +34,12 @@ class QuotaCharge:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The quota of one resource in one flavor. `shares`: the queues and cohorts that divide it. `charges`: what members
-    use.
+    """The quota of one resource in one flavor. `shares`: the queues and cohorts that divide the quota. `charges`: what
+    placed members use of it.
 
-    A share's use beyond its `kept` counts in its parent. If members charged to a share are newly placed, the share
-    stays within its limit. The limits of the shares above it and the quota of the topmost share hold as well. If a
-    share uses less than `kept`, the difference offsets overuse in the shares above it (Kueue,
+    The use of a share beyond its `kept` counts as use of its parent. If members charged to a share are newly placed,
+    the share must stay within its limit. The limits of all shares above it and the quota of the topmost share must hold
+    as well. If a share uses less than `kept`, the difference offsets overuse in the shares above it (Kueue,
     pkg/cache/scheduler/resource_node.go).
     """
 

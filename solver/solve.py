@@ -28,12 +28,13 @@ from solver.tree_dp.single_class_counts import no_room
 from solver.verify.rules import verify
 
 Way = Callable[[Instance], Solved | SolveStatus | None]
-"""A solution method: solves an instance. None: the method does not apply to this instance."""
+"""A solution method: a function that solves an instance. It returns None if the method does not apply to this instance.
+"""
 
 _RESERVE = 0.1
 """The share of the time limit that is reserved for a greedy plan, in case no other step finds a plan."""
 _HALF = 0.5
-"""The share of the time that is spent on plans without evictions, as long as no greedy one is known."""
+"""The share of the time that is spent on plans without evictions, as long as no plan without evictions is known."""
 
 
 def solve(problem: Problem, limits: Limits = Limits()) -> Answer:  # noqa: B008 - limits are immutable
@@ -55,7 +56,7 @@ def decide(
     deadline: Deadline = NO_DEADLINE,
     on_plan: PlanCallback = ignore_plan,
 ) -> Answer:
-    """Return the result without an explanation, before the deadline.
+    """Return the best plan, or a rejection without an explanation, before the deadline.
 
     `wanted`: the names of the goal terms to optimise (`solver.objective`); None: all. Only tests leave out terms.
     `on_plan` is called with plans that are known before the result, each better than the one before.
@@ -66,8 +67,9 @@ def decide(
 
 
 def by_model(problem: Problem, limits: Limits, wanted: frozenset[str] | None = None) -> Answer:
-    """Return the result of CP-SAT alone: a plan without evictions if there is one, else a plan with evictions.
-    `wanted`: as in `decide`.
+    """Return the result of CP-SAT alone: a plan without evictions if such a plan exists, else a plan with evictions.
+
+    `wanted`: the names of the goal terms to optimise; None: all.
     """
     answer: Plan | SolveStatus | None = SolveStatus.INFEASIBLE
     for evicting in (False, True) if problem.victims else (False,):
@@ -80,8 +82,8 @@ def by_model(problem: Problem, limits: Limits, wanted: frozenset[str] | None = N
 
 
 class _Course:
-    """One solve: tries the methods in order and keeps the best plan so far in `known`. `without`: the instance without
-    evictions.
+    """One solve of a problem. It tries the solution methods in order and keeps the best plan so far in `known`.
+    `without`: the instance without evictions.
     """
 
     def __init__(self, problem: Problem, limits: Limits, deadline: Deadline, known: Incumbent) -> None:
@@ -90,8 +92,8 @@ class _Course:
         self.without = instance_of(problem, evicting=False, deadline=soon)
 
     def answer(self) -> Plan | SolveStatus:
-        """Return the best plan, or the best known plan if time runs out; INFEASIBLE if there is none, UNKNOWN if none
-        was found.
+        """Return the best plan, or the best known plan if time runs out. INFEASIBLE if no plan exists, UNKNOWN if no
+        plan was found in time.
         """
         answer = self._decided()
         if answer is SolveStatus.UNKNOWN:
@@ -102,11 +104,15 @@ class _Course:
 
     @cached_property
     def evicting(self) -> Instance:
-        """The instance with evictions. Its scarcest resource is that of the instance without them."""
+        """The instance in which victims may be evicted. Its scarcest resource is the resource that is scarcest without
+        evictions.
+        """
         return instance_of(self.problem, evicting=True, scarce=self.without.scarce, deadline=self.without.deadline)
 
     def _decided(self) -> Plan | SolveStatus:
-        """Return the result without evictions or, if no plan exists without them, with evictions."""
+        """Return the best plan without evictions. If no such plan exists, return the result with evictions. UNKNOWN if
+        time runs out.
+        """
         answer = self._without_evictions()
         if isinstance(answer, Plan) or not self.problem.victims:
             return answer
@@ -118,7 +124,7 @@ class _Course:
         return found or SolveStatus.UNKNOWN
 
     def _without_evictions(self) -> Plan | SolveStatus:
-        """Return the result without evictions, from the first method that has one."""
+        """Return the result without evictions: that of the first method that gives a result."""
         answer = _attempt(self.without, [_bounded, solve_tree_dp])
         if answer is not None:
             return answer
@@ -130,7 +136,7 @@ class _Course:
         return _attempt(instance, [self._by_domains, self._by_model]) or SolveStatus.UNKNOWN
 
     def _early(self, instance: Instance) -> Plan | None:
-        """Return the best plan known, or None. If none is known and the search may take long, a greedy plan is sought
+        """Return the best known plan, or None. If no plan is known and the search may take long, look for a greedy plan
         first.
         """
         if self.known.plan is None and work(self.problem) >= (LARGE_EVICTING if instance.evicting else LARGE):
@@ -156,16 +162,22 @@ class _Course:
         return self.known.plan is not None and not self.known.plan.victims
 
     def _by_domains(self, instance: Instance) -> Solved | SolveStatus | None:
-        """Solve domain by domain. Plans found on the way are offered to the incumbent."""
+        """Return the best plan by branch and bound over domains; None if the method does not apply. Every plan found on
+        the way becomes the incumbent if it is better.
+        """
         return solve_by_domains(instance, self.limits, on_plan=lambda nodes: self._offer(instance, nodes))
 
     def _offer(self, instance: Instance, nodes: Nodes) -> None:
-        """Offer a plan without evictions to the incumbent. Its goals count as not proven."""
+        """Make a plan without evictions the incumbent if it is better than the incumbent. `nodes`: the node of each
+        member, by set and rank. Its goals count as not proven.
+        """
         goals = unproven(self.problem, goals_of(instance, nodes, ()))
         self.known.offer(Plan(nodes, (), goals, Proof.FEASIBLE))
 
     def _by_search(self, instance: Instance) -> Solved | SolveStatus | None:
-        """Solve with evictions, by prices of nodes. A greedy plan is sought first if the problem is large."""
+        """Return the best plan with evictions by the search over prices of victims (`solver.eviction`). If the problem
+        is large, a greedy plan is sought first.
+        """
         return solve_evicting(instance, self.limits, early=lambda: self._early(instance))
 
     def _by_model(self, instance: Instance) -> Solved | SolveStatus:
@@ -181,8 +193,8 @@ def _as_feasible(problem: Problem, plan: Plan) -> Plan:
 
 
 def _bounded(instance: Instance) -> SolveStatus | None:
-    """Return INFEASIBLE if counting proves that no domain of the required level can hold the minimum, whatever is
-    evicted. Else None.
+    """Return INFEASIBLE if counting proves that no domain of the required level can hold the minimum. If the instance
+    allows evictions, all victims count as evicted. Else None.
     """
     if too_small(instance):
         return SolveStatus.INFEASIBLE
@@ -203,9 +215,11 @@ class _Faulty:
 
 
 def _attempt(instance: Instance, ways: list[Way]) -> Plan | SolveStatus | None:
-    """Return the result of the first method that has one and whose plan passes the verifier; None if no method has one.
+    """Return the result of the first method in `ways` that gives one and whose plan passes the verifier; None if no
+    method gives a result.
 
-    UNKNOWN if a method runs out of time. Raises `SolverFaultError` if plans were found, and none passes the verifier.
+    UNKNOWN if a method runs out of time. Raises `SolverFaultError` if methods gave plans and none of the plans passes
+    the verifier.
     """
     faults: list[str] = []
     for way in ways:
@@ -237,7 +251,9 @@ def _checked(instance: Instance, solved: Solved) -> Plan | _Faulty:
 
 
 def _as_far_as_reached(problem: Problem, goals: tuple[Goal, ...], solved: Solved) -> tuple[Goal, ...]:
-    """Return the goals, with bounds that hold for any plan on the goals that the search did not reach."""
+    """Return the goals of a search that stopped early. Each goal that the search did not reach gets a bound that holds
+    for any plan, so it does not count as proven.
+    """
     reached = {each.goal for each in solved.reached}
     return tuple(
         goal if goal.name in reached else open_goal

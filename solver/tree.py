@@ -13,17 +13,16 @@ ROOT = -1
 """The level of the whole cluster, which is one domain with the number 0."""
 Positions = NDArray[np.int64]
 _LARGE = 400
-"""From this number of nodes on, a tree is cached for the next problem, because the nodes stay while the load
-changes.
-"""
+"""From this number of nodes on, a tree is cached for the next problem: nodes rarely change, while the load does."""
 
 
 @dataclass(frozen=True)
 class Tree:
-    """The domains of every level. They are numbered level by level, in natural order of their paths; at the node level
-    by node position.
+    """The domains of every level, from the nodes' paths. Domains are numbered level by level, in natural order of their
+    paths. At the node level, the number is the node's position.
 
-    `domain_of[level][node]` is the domain of a node; `paths[level][domain]` its whole path.
+    `domain_of[level][node]`: the domain of a node. `paths[level][domain]`: the domain's path from the widest level
+    down.
     """
 
     domain_of: tuple[tuple[int, ...], ...]
@@ -55,7 +54,7 @@ class Tree:
         return self.domain(level - 1, self.nodes(level, domain)[0])
 
     def domains(self, level: int) -> Positions:
-        """The domain of `level` (or ROOT) that each node is in."""
+        """Return, by node, its domain of `level` (or ROOT)."""
         return self._domains[level + 1]
 
     def summed(self, level: int, amounts: Positions) -> Positions:
@@ -65,7 +64,7 @@ class Tree:
         return sums
 
     def around(self, level: int, wider: int) -> Positions:
-        """Return, by domain of `level`, the domain of a wider level (or ROOT) that contains it."""
+        """Return, by domain of `level`, the domain of the level `wider` (or ROOT) that contains it."""
         found = np.zeros(self.count(level), dtype=np.int64)
         found[self.domains(level)] = self.domains(wider)
         return found
@@ -81,7 +80,7 @@ class Tree:
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """By node, its place in an order in which the nodes of every domain are consecutive, on every level."""
+        """By node, its place in an order in which the nodes of every domain are consecutive, on every level at once."""
         place = np.empty(len(self.domain_of[-1]), dtype=np.int64)
         place[np.lexsort(self._domains[::-1])] = np.arange(len(place))
         return tuple(place.tolist())

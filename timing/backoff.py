@@ -16,7 +16,7 @@ class Backoff:
     longest: float
 
     def delay(self, failures: int) -> float:
-        """Return the seconds to wait after this number of failures in a row; 0 if there was none."""
+        """Return the seconds to wait after `failures` failures in a row; 0 if `failures` is 0."""
         if failures <= 0:
             return 0.0
         return min(self.first * 2.0 ** min(failures - 1, _MOST_DOUBLINGS), self.longest)

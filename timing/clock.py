@@ -11,7 +11,9 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """A source of time: the present time, the processor time used, and waits. Numbers are seconds."""
+    """A source of time for all code that measures, waits or compares times. It reports the present time and the used
+    processor time, and it waits. Numbers are seconds.
+    """
 
     def monotonic(self) -> float:
         """Seconds since an arbitrary start. Never goes back."""
@@ -66,10 +68,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def seconds_since(time: str, now: datetime) -> float | None:
-    """Return how many seconds ago an RFC 3339 time was; negative if it lies ahead. None if the text is malformed or has
-    no zone.
+    """Return how many seconds before `now` an RFC 3339 time was; negative if it lies ahead. None if the text is
+    malformed or has no zone.
 
-    Any user can write such a text into an object, so a malformed one is no error.
+    Any user can write such a text into an object, so a malformed text raises no error.
     """
     try:
         then = datetime.fromisoformat(time)

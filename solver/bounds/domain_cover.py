@@ -1,8 +1,8 @@
 """Bounds by counting: the fewest domains that can hold some members, and the most members that a domain can hold.
 
-Every bound relaxes the packing to one column at a time: one resource, or one shape. Members may be split in it (the
-continuous bound of bin packing; Martello and Toth, Knapsack Problems, 1990, chapter 8). The tightest of the columns'
-bounds is a bound, because a plan respects all columns.
+Every bound looks at one resource alone, or at the members of one shape alone. Members may be split between domains in
+it (the continuous bound of bin packing; Martello and Toth, Knapsack Problems, 1990, chapter 8). The tightest of these
+bounds holds, because a plan respects all resources and all shapes.
 """
 
 from collections import Counter
@@ -22,74 +22,80 @@ have members, the sum over the sets follows each number.
 """
 
 _PLENTY = 2
-"""If a domain has this many times the demand of each resource, `too_few` skips the slower check of how members pack on
-nodes.
+"""If a domain has this many times what the gang's minimum requests of each resource, `too_few` skips the slower check
+of how members pack on nodes.
 """
 _MIXTURES = 1000
-"""The most combinations of members of different shapes that `_packable` enumerates. If there are more, it uses a weaker
-bound.
+"""The most combinations of members of different shapes that `_packable` enumerates for one node. If there are more
+combinations, a weaker bound is used.
 """
 
 
 class Covers:
     """Lower bounds on the number of domains that hold given members of one instance.
 
-    Offers and needs have one column for each resource (an amount) and one for each shape (a number of members).
+    Capacities and needs are arrays with one column for each resource (an amount), followed by one for each shape (a
+    number of members).
     """
 
     def __init__(self, instance: Instance) -> None:
         self.instance = instance
-        self._offers: Counts = np.concatenate([instance.usable_amounts, instance.capacity.T], axis=1)
+        self._capacities: Counts = np.concatenate([instance.usable_amounts, instance.capacity.T], axis=1)
         """Nodes x (resources + shapes): free amounts of each resource, then how many members of each shape fit."""
 
     def needs(self, seats: Iterable[Seat]) -> Counts:
-        """Return what these members need: by column, the requested amounts of each resource, then the number of members
-        of each shape.
+        """Return the needs of these members: their requests summed by resource, followed by the number of members of
+        each shape.
         """
         return self.needs_of(Counter(self.instance.member(seat).shape for seat in seats))
 
     def needs_of(self, counts: Mapping[int, int]) -> Counts:
-        """Return what members need, by column of the offers. `counts`: how many members of each shape."""
+        """Return the needs of members: their requests summed by resource, followed by the number of members of each
+        shape. `counts`: by shape, how many members.
+        """
         shapes = self.instance.problem.shapes
-        needed = np.zeros(self._offers.shape[1], dtype=np.int64)
+        needed = np.zeros(self._capacities.shape[1], dtype=np.int64)
         resources = len(self.instance.problem.resources)
         for shape, count in counts.items():
             needed[:resources] += count * np.array(shapes[shape].requests, dtype=np.int64)
             needed[resources + shape] += count
         return needed
 
-    def offers(self, level: int) -> Counts:
-        """Return the offers of all domains of a level: domains x columns."""
-        return self.instance.tree.summed(level, self._offers)
+    def capacities(self, level: int) -> Counts:
+        """Return the capacity of each domain of `level`: domains x (resources + shapes). The columns are free amounts
+        of each resource, then how many members of each shape fit.
+        """
+        return self.instance.tree.summed(level, self._capacities)
 
     def least(self, level: int, seats: list[Seat]) -> int:
         """Return a lower bound on the number of domains of `level` that together hold these members.
 
         If all domains together cannot hold the members, the result is larger than the number of domains.
         """
-        held, offers, needed = self._missing(level, seats)
-        # offers: domains x columns; needed: columns. Each column is sorted by itself. Row k - 1 of the running sum is
-        # then the most that any k domains offer there. `fewest`: by column, the smallest k that reaches the need.
-        most_first = -np.sort(-offers, axis=0)
+        held, capacities, needed = self._missing(level, seats)
+        # capacities: domains x columns; needed: columns. Each column is sorted by itself. Then row k - 1 of the running
+        # sum is the most that any k domains hold of that column. `fewest`: by column, the smallest k that reaches the
+        # need.
+        most_first = -np.sort(-capacities, axis=0)
         reached = np.cumsum(most_first, axis=0) >= needed
-        fewest = np.where(reached.any(axis=0), reached.argmax(axis=0) + 1, len(offers) + 1)
+        fewest = np.where(reached.any(axis=0), reached.argmax(axis=0) + 1, len(capacities) + 1)
         return len(held) + int(np.where(needed > 0, fewest, 0).max(initial=0))
 
     def fewest(self, level: int, narrower: int, seats: Sequence[Seat]) -> Counts:
-        """Return, by domain of `level` (or ROOT), a lower bound on the domains of `narrower` inside it that hold these
-        members.
+        """Return, by domain of `level` (or ROOT), a lower bound on how many domains of the level `narrower` inside it
+        together hold these members.
 
-        None of the members may be pinned.
+        No member in `seats` may be pinned.
         """
         tree, needed = self.instance.tree, self.needs(seats)
-        offers, around = self.offers(narrower), tree.around(narrower, level)
+        capacities, around = self.capacities(narrower), tree.around(narrower, level)
         most = np.zeros(tree.count(level), dtype=np.int64)
-        # The bound of `least`, inside each domain of `level` at once. Narrower domains are sorted by domain and then by
-        # offer. `before` is the sum of larger offers in the same domain: a running sum, minus its value where the
-        # domain begins. A narrower domain counts as long as those before it are not enough.
+        # The bound of `least`, inside each domain of `level` at once. Narrower domains are sorted by the domain around
+        # them and then by capacity. `before` is the sum of larger capacities in the same domain: a running sum, minus
+        # its value where the domain begins. A narrower domain counts if all larger ones together are not enough.
         for column in np.flatnonzero(needed > 0).tolist():
-            order = np.lexsort((-offers[:, column], around))
-            room, there = offers[order, column], around[order]
+            order = np.lexsort((-capacities[:, column], around))
+            room, there = capacities[order, column], around[order]
             before = np.cumsum(room) - room
             before -= before[np.searchsorted(there, there)]
             counts = np.zeros_like(most)
@@ -98,43 +104,44 @@ class Covers:
         return most
 
     def useful(self, level: int, seats: list[Seat], most: int) -> NDArray[np.bool_]:
-        """Return, by domain of `level`, whether it can be one of at most `most` domains that together hold these
-        members.
+        """Return, by domain of `level`, whether it can be one of a group of at most `most` domains that together hold
+        these members.
         """
-        held, offers, needed = self._missing(level, seats)
-        # best: others x columns, the largest offers of each column. with_it: domains x columns, the offer of a domain
-        # with the best others beside it. A domain that is among the best itself would count twice. Then the sum of the
-        # best others + 1 is an upper bound, so the smaller of both holds.
+        held, capacities, needed = self._missing(level, seats)
+        # best: (others + 1) x columns, the largest capacities of each column. with_it: domains x columns, the capacity
+        # of a domain and of the best `others` domains together. A domain that is among the best itself would count
+        # twice, but the sum of the best `others` + 1 domains is an upper bound, too. So the smaller of both holds.
         others = max(0, most - len(held) - 1)
-        best = -np.sort(-offers, axis=0)[: others + 1]
-        with_it = np.minimum(best.sum(axis=0), offers + best[:others].sum(axis=0))
+        best = -np.sort(-capacities, axis=0)[: others + 1]
+        with_it = np.minimum(best.sum(axis=0), capacities + best[:others].sum(axis=0))
         useful: NDArray[np.bool_] = (with_it >= needed).all(axis=1) & (most > len(held))
         useful[sorted(held)] = True
         return useful
 
     def _missing(self, level: int, seats: list[Seat]) -> tuple[set[int], Counts, Counts]:
-        """Return three values: the domains with pinned members, the offers of all other domains, and what these must
-        still provide.
+        """Return three values: the domains of `level` with pinned members, the capacities of the other domains, and the
+        needs that the other domains must cover.
 
-        The offers are domains x columns, with 0 for the domains with pinned members.
+        The capacities are domains x columns; the rows of domains with pinned members are 0.
         """
         held = {
             self.instance.tree.domain(level, self.instance.pinned_node(seat)) for seat in seats if self._pinned(seat)
         }
         needed = self.needs(seat for seat in seats if not self._pinned(seat))
-        offers = self.offers(level)
-        needed = needed - offers[sorted(held)].sum(axis=0)
-        offers[sorted(held)] = 0
-        return held, offers, needed
+        capacities = self.capacities(level)
+        needed = needed - capacities[sorted(held)].sum(axis=0)
+        capacities[sorted(held)] = 0
+        return held, capacities, needed
 
     def _pinned(self, seat: Seat) -> bool:
         return self.instance.member(seat).node is not None
 
 
 def too_few(instance: Instance, level: int) -> NDArray[np.bool_]:
-    """Return, by domain of `level` (or ROOT), whether counting proves that it cannot hold the gang's minimum.
+    """Return, by domain of `level` (or ROOT), whether counting proves that it cannot hold the gang's minimum. False:
+    the domain may hold it.
 
-    Pinned members count wherever they are. False: the domain may hold it.
+    Pinned members count as placed, in whichever domain they are.
     """
     problem = instance.problem
     short = _short(instance, problem, level)
@@ -160,8 +167,8 @@ def too_few(instance: Instance, level: int) -> NDArray[np.bool_]:
 
 
 def _short(instance: Instance, problem: Problem, level: int) -> NDArray[np.bool_]:
-    """Return, by domain of `level`, whether it lacks capacity for the minimums: of one set alone, or of all sets in one
-    resource.
+    """Return, by domain of `level`, whether it lacks capacity for the minimum of some set, or lacks a resource for the
+    minimums of all sets together.
 
     `problem`: the problem of the instance, or the problem with some of its sets only.
     """
@@ -176,8 +183,8 @@ def _short(instance: Instance, problem: Problem, level: int) -> NDArray[np.bool_
 
 
 def _in_one_domain(problem: Problem) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Yield, for each set or `Together` constraint, the level and the sets whose placed members must be in one domain
-    of it.
+    """Yield pairs of a level and sets (positions): one domain of the level must hold all placed members of the sets.
+    Each pair comes from a set's required level or a `Together` constraint.
     """
     for position, pod_set in enumerate(problem.sets):
         if pod_set.required is not None:
@@ -187,7 +194,9 @@ def _in_one_domain(problem: Problem) -> Iterator[tuple[int, tuple[int, ...]]]:
 
 
 def _packable(instance: Instance) -> Counts:
-    """Return, nodes x resources, an upper bound on what pending members can use on a node in any combination."""
+    """Return, nodes x resources, an upper bound on the amount of each resource that pending members can use on a node,
+    whatever combination of members is there.
+    """
     shapes = sorted({instance.member(seat).shape for seat in instance.pending})
     asked = np.array([instance.problem.shapes[shape].requests for shape in shapes], dtype=np.int64)
     room, most = np.maximum(instance.amounts, 0), instance.capacity[shapes].T
@@ -208,9 +217,11 @@ def _packable(instance: Instance) -> Counts:
 
 
 def _least_demand(problem: Problem) -> Counts:
-    """Return, by resource, a lower bound on what the gang's minimum requests. Pinned members request nothing.
+    """Return, by resource, a lower bound on what the members of the gang's minimum request. Pinned members request
+    nothing.
 
-    Each set contributes its missing minimum, and the gang what it needs beyond. The smallest requests count first.
+    Each set counts with the members that are missing to its minimum, and the gang with the further members that its own
+    minimum needs. The smallest requests are counted first.
     """
     requests = np.array([shape.requests for shape in problem.shapes], dtype=np.int64)
     requests = requests.reshape(len(problem.shapes), len(problem.resources))
@@ -232,10 +243,11 @@ def _least_demand(problem: Problem) -> Counts:
 
 
 def most_members(instance: Instance, members: Sequence[Member], level: int) -> Counts:
-    """Return, by domain of `level` (or ROOT), an upper bound on how many of these members it can hold.
+    """Return, by domain of `level` (or ROOT), an upper bound on how many of the members `members` it can hold.
 
-    The bound is the smaller of two: the sum of the capacities for each shape alone, and, for each resource, how often
-    the smallest request fits.
+    The bound is the smaller of two numbers. One is the members that fit if each shape had the domain for itself, summed
+    over the shapes. The other is how often the smallest request of a resource fits, for the resource where this is
+    least.
     """
     problem, tree = instance.problem, instance.tree
     counts = Counter([member.shape for member in members])

@@ -11,19 +11,19 @@ from solver.problem import Problem, VictimTable
 
 
 def cleared(instance: Instance) -> Instance:
-    """Return the instance as if all useful victims were gone already. If the gang has no plan there, it has no plan at
-    all.
+    """Return the instance as if all useful victims were gone already. If the gang has no plan in the result, the gang
+    has no plan in `instance` either.
     """
     return replace(instance, useful=())
 
 
 def closure_of_nodes(problem: Problem, nodes: Iterable[int]) -> tuple[int, ...] | None:
-    """Return the victims that must go if every victim on these nodes goes, and every victim that conflicts with members
-    on these nodes.
+    """Return the victims that must be evicted if all victims on `nodes` are evicted, and all victims that conflict with
+    members on `nodes`.
 
-    A gang that is cut below its minimum goes whole. None if the evictions are not allowed: a budget forbids them, or
-    some pods of such a gang may not be evicted. None also if members may have affinity to victims, or a topology spread
-    constraint counts victims.
+    A gang that the evictions cut below its minimum is evicted whole. None if these evictions are not allowed: a
+    disruption budget forbids them, or some pods of a broken gang may not be evicted. None also if members may have pod
+    affinity to victims, or a topology spread constraint counts victims.
     """
     stay = [rule.victims for rule in problem.affinities] + [rule.victims for rule in problem.spreads]
     if any(stay):
@@ -48,13 +48,15 @@ def closure_of_nodes(problem: Problem, nodes: Iterable[int]) -> tuple[int, ...] 
 
 
 def gangs_cut(victims: VictimTable, gone: Iterable[int]) -> Counter[int]:
-    """Return, by running gang, how many of its members are among these victims. Gangs without one are left out."""
+    """Return, by running gang, how many of its members are among the victims `gone`. Gangs without such a member have
+    no entry.
+    """
     gangs = victims.gang[list(gone)]
     return Counter(gangs[gangs >= 0].tolist())
 
 
 def gangs_broken(problem: Problem, gone: Iterable[int]) -> list[int]:
-    """Return the running gangs that are below a minimum once these victims are gone."""
+    """Return the running gangs that are below a minimum once the victims `gone` are evicted."""
     victims = frozenset(gone)
     cut = gangs_cut(problem.victims, victims)
     return [gang for gang, count in cut.items() if problem.victim_gangs[gang].falls_short(victims, count)]

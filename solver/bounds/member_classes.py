@@ -1,5 +1,5 @@
-"""Member classes: members that are interchangeable, so that a model can count them instead of naming each. A variable
-that holds one is called `kind`.
+"""Member classes: members that are interchangeable, so that a model can count them instead of naming each. In the code,
+`kind` is a member class or its position.
 """
 
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from solver.instance import Instance
 
 @dataclass(frozen=True, slots=True)
 class MemberClass:
-    """A member class: pending members of one set and one shape that are counted and not named. `ranks`: theirs, lowest
-    first.
+    """A member class: pending members of one set and one shape. A model counts them instead of naming each. `ranks`:
+    the ranks of these members, lowest first.
     """
 
     pod_set: int
@@ -32,7 +32,8 @@ def sorted_kinds(instance: Instance) -> tuple[MemberClass, ...]:
 
 
 def by_shape(instance: Instance) -> tuple[MemberClass, ...] | None:
-    """Return one member class per set and shape, if counts decide all goals before `ranks` when every member is placed.
+    """Return one member class for each set and shape, if counts decide all goals before goal 5 (`ranks`) when every
+    member is placed.
 
     None if slices distinguish members of a shape, or if each class would have one member only.
     """
@@ -43,12 +44,12 @@ def by_shape(instance: Instance) -> tuple[MemberClass, ...] | None:
 
 
 def alike(instance: Instance) -> tuple[MemberClass, ...] | None:
-    """Return one member class per set, if the members of each set are interchangeable; else None.
+    """Return one member class for each set, if the members of each set are interchangeable; else None.
 
-    They are interchangeable if all members of the set are pending, all have one shape, and every slice is complete.
-    Such members always have an arrangement in which every domain's ranks are consecutive. It keeps slices whole,
-    because their sizes divide one another and each domain's count. It is also the best arrangement for goal 5
-    (`ranks`).
+    They are interchangeable if all members of the set are pending and have one shape, and every slice is complete. Such
+    members always have an arrangement in which every domain's ranks are consecutive. This arrangement keeps slices
+    whole, because slice sizes divide one another and the number of members in each domain. It is also the best
+    arrangement for goal 5 (`ranks`).
     """
     problem = instance.problem
     everybody = problem.minimum == sum(len(pod_set.members) for pod_set in problem.sets)

@@ -1,9 +1,9 @@
 """Branch and bound over domains: if one domain can hold the whole gang, the best plan lies in a domain of the narrowest
-level that has one.
+level that has such a domain.
 
 Every domain is a small instance of its own. Its bound is a lower bound on the goals of all plans inside. Domains are
-solved in order of their bounds, until the next bound is worse than the best plan. That proves the best plan over all
-domains.
+solved in order of their bounds, until the next bound is worse than the best plan. Then this plan is proven to be the
+best one over all domains.
 """
 
 from collections import Counter
@@ -32,18 +32,21 @@ WORTHWHILE = 12
 """From this number of nodes on, solving domains one by one is faster than one model of all of them."""
 
 NodesCallback = Callable[[Nodes], None]
-"""Takes the node of every member of a plan, by set and rank."""
+"""A function that receives a plan as the node of every member, by set and rank."""
 Values = Mapping[str, tuple[int, ...]]
-"""Values of the goals from compactness on, or of the first of them, by term as named in `solver.objective.ordered`."""
+"""Values of the goals from compactness on, or of the first of these goals. The keys are those of
+`solver.objective.ordered`, such as "compactness" or "waste/a".
+"""
 
 
 @dataclass(frozen=True)
 class _Branch:
     """A domain that may hold the gang, with bounds for the plans inside.
 
-    `spread`: a lower bound on the values of goal 3, as in `DomainCounts`. `preference_score`: an upper bound on the
-    weight of node preferences. `terminating`: a lower bound on the used capacity of terminating pods. `mixtures`: the
-    dynamic programme over count vectors for all domains; None if it does not apply.
+    `spread`: a lower bound on the values of goal 3, the numbers of domains that a plan uses (see `DomainCounts`).
+    `preference_score`: an upper bound on the weight of fulfilled node preferences. `terminating`: a lower bound on the
+    used capacity of terminating pods. `mixtures`: the dynamic programme over count vectors for all domains; None if it
+    does not apply.
     """
 
     instance: Instance
@@ -56,7 +59,7 @@ class _Branch:
 
     @property
     def bound(self) -> Values:
-        """The lower bound of the goals from compactness to waste (b) in this domain."""
+        """The lower bounds of goal 3 and of waste (a) and (b) for all plans inside this domain."""
         return {
             "compactness": self.spread,
             "preferences": (-self.preference_score,),
@@ -71,7 +74,7 @@ class _Branch:
 
     @cached_property
     def first_name(self) -> int:
-        """The smallest place in natural order of names of the domain's nodes."""
+        """The place of the domain's first node name in the natural order of all node names."""
         return min(self.instance.name_rank[node] for node in self.nodes)
 
     @cached_property
@@ -81,14 +84,14 @@ class _Branch:
 
     @cached_property
     def sign(self) -> object:
-        """A key that is equal for domains that differ in names only."""
+        """A key that is equal for two domains if they differ in names only, so that their plans are alike."""
         return _sign(self.part, self.level, 0)
 
     @cached_property
     def around(self) -> Values:
-        """The potential of the domain and of its parents, which decides the parts (a) and (b) of waste.
+        """The potential of the domain and of each wider domain around it, which decide the parts (a) and (b) of waste.
 
-        The capacity that the gang uses is the same for every plan inside, and is left out.
+        The capacity that the gang uses is left out, because it is the same for every plan inside.
         """
         instance, node = self.instance, self.nodes[0]
         return {
@@ -98,9 +101,10 @@ class _Branch:
 
     @cached_property
     def exact(self) -> Values | None:
-        """The exact values of goal 3 and of waste (a) and (b) of the best plan here; None if there is provably no plan.
+        """The exact values of goal 3 and of waste (a) and (b) of the best plan inside this domain; None if there is
+        provably no plan.
 
-        The dynamic programme computes them. The value of `terminating` may be a lower bound.
+        The dynamic programme computes the values. The value of `terminating` may be a lower bound.
         """
         best = None if self.mixtures is None else self.mixtures.best(self.level, self.domain)
         if best is None:
@@ -128,7 +132,7 @@ class _Leaf:
 
 
 def _ignore_nodes(_nodes: Nodes) -> None:
-    """Ignore the plan."""
+    """Do nothing: the `NodesCallback` of callers that need only the final result."""
 
 
 def solve_by_domains(
@@ -136,9 +140,10 @@ def solve_by_domains(
 ) -> Solved | SolveStatus | None:
     """Return the best plan if it lies inside one domain and places every member without evictions.
 
-    None if it does not, if the instance is too small to gain, or if the deadline passes before a plan is found.
-    INFEASIBLE only if the dynamic programme proves that no plan exists. `worthwhile`: the number of nodes from which on
-    the method runs. `on_plan` is called with plans that are optimal except for ranks and node names.
+    None if the best plan does not lie inside one domain or the instance is too small to gain. None also if the deadline
+    passes before a plan is found. INFEASIBLE only if the dynamic programme proves that no plan exists. `worthwhile`:
+    the number of nodes from which on the method runs. `on_plan` is called with plans that are optimal except for ranks
+    and node names.
     """
     if instance.evicting or len(instance.problem.nodes) < worthwhile or not instance.pending:
         return None
@@ -154,7 +159,10 @@ def solve_by_domains(
 def _by_domains(
     instance: Instance, budget: TimeBudget, mixtures: Mixtures | None, on_plan: NodesCallback
 ) -> Solved | SolveStatus | None:
-    """Return the best plan of the narrowest level that has one; INFEASIBLE or None as `solve_by_domains`. Raises
+    """Return the best plan inside one domain of the narrowest level at which a domain has a plan. None if no such plan
+    is found, or if the method does not apply.
+
+    INFEASIBLE only if the dynamic programme (`mixtures`; None: it does not apply) proves that no plan exists. Raises
     `TooMuchError`.
     """
     if instance.spreads and mixtures is None:  # `compact` ignores spread, which may need more domains
@@ -181,7 +189,7 @@ def _widest(instance: Instance, mixtures: Mixtures | None) -> int:
 def _best_of(
     instance: Instance, branches: list[_Branch], budget: TimeBudget, on_plan: NodesCallback
 ) -> tuple[_Leaf | None, bool]:
-    """Return the best plan of these domains, and whether it is proven that none of them has a better one."""
+    """Return the best plan of the domains `branches`, and whether it is proven that none of them has a better plan."""
     best: _Leaf | None = None
     proven = True
     solved_alike: dict[object, Values | None] = {}
@@ -217,10 +225,10 @@ def _best_of(
 
 
 def _examined(branch: _Branch, budget: TimeBudget) -> tuple[Values | None, Instance | None]:
-    """Return the exact bound of the first goals in a domain, and the instance over the nodes that its best plans can
-    use.
+    """Return the exact values of the first goals of a domain's best plan, and an instance with only the nodes that its
+    best plans can use.
 
-    The bound is None if the domain has no plan. The instance is None if the dynamic programme computes the bound.
+    The values are None if the domain has no plan. The instance is None if the dynamic programme computes the values.
     """
     if branch.mixtures is not None:
         return branch.exact, None
@@ -233,7 +241,7 @@ def _solved(
 ) -> Solved | SolveStatus:
     """Return the best plan of a domain by CP-SAT, over the nodes that its best plans can use.
 
-    `closer`: the instance over these nodes; None: the dynamic programme finds them.
+    `closer`: the instance over these nodes; None: the dynamic programme finds these nodes.
     """
     if closer is not None or branch.mixtures is None:
         return solve_within(closer or branch.part, budget)
@@ -247,9 +255,10 @@ def _solved(
 
 
 def _may_win(branch: _Branch, alike: Values | None, best: _Leaf | None) -> bool:
-    """Return whether a domain may have the best plan, given that a domain that differs from it in names only is solved.
+    """Return whether a domain may have the best plan, if a domain that differs from it in names only is solved already.
 
-    `alike`: the goal values of the solved domain; None: it has no plan. The parents of the two domains may differ, too.
+    `alike`: the goal values of the solved domain's plan; None: it has no plan. `best`: the best plan so far. The
+    domains around the two domains may differ, too.
     """
     if alike is None:
         return False
@@ -258,9 +267,11 @@ def _may_win(branch: _Branch, alike: Values | None, best: _Leaf | None) -> bool:
 
 
 def _branches(instance: Instance, level: int, mixtures: Mixtures | None) -> Iterator[_Branch]:
-    """Yield the domains of a level (or ROOT) that may hold every member, by counting, each with its bounds."""
+    """Yield the domains of a level (or ROOT) that may hold every member, by counting. Each has the bounds of
+    its plans.
+    """
     covers = Covers(instance)
-    enough = np.all(covers.offers(level) >= covers.needs(instance.pending), axis=1).tolist()
+    enough = np.all(covers.capacities(level) >= covers.needs(instance.pending), axis=1).tolist()
     held = {instance.tree.domain(level, instance.pinned_node(seat)) for seat in instance.pinned}
     able = [domain for domain in range(instance.tree.count(level)) if enough[domain] and held <= {domain}]
     fewest = [] if mixtures is None else _fewest(instance, level)
@@ -274,8 +285,8 @@ def _branches(instance: Instance, level: int, mixtures: Mixtures | None) -> Iter
 
 
 def _least_terminating(instance: Instance, level: int) -> list[int]:
-    """Return, by domain of `level`, a lower bound on the capacity of terminating pods that all pending members use
-    there.
+    """Return, by domain of `level`, a lower bound on the capacity of terminating pods that all pending members together
+    use if they are placed there.
     """
     nodes, scarce = instance.problem.nodes, instance.scarce
     now = np.where(instance.usable, np.maximum(nodes.free[:, scarce] - nodes.terminating[:, scarce], 0), 0)
@@ -285,8 +296,8 @@ def _least_terminating(instance: Instance, level: int) -> list[int]:
 
 
 def _fewest(instance: Instance, level: int) -> list[DomainCounts]:
-    """Return, by domain of `level`, a lower bound on the values of goal 3 with every member there. No member may be
-    pinned.
+    """Return, by domain of `level`, a lower bound on the values of goal 3 of plans that place every member in the
+    domain. No member may be pinned.
     """
     covers, count = Covers(instance), instance.tree.count(level)
     sets = [[seat for seat in instance.pending if seat.pod_set == at] for at in range(len(instance.problem.sets))]
@@ -303,8 +314,8 @@ def _fewest(instance: Instance, level: int) -> list[DomainCounts]:
 
 
 def _sign(part: Instance, level: int, domain: int) -> object:
-    """Return a key of everything in a domain that affects the plans inside, except node names. Domains with equal keys
-    differ in names only.
+    """Return a key of everything in a domain that affects the plans inside it, except node names. Two domains with
+    equal keys differ in names only.
     """
     if level < part.tree.depth - 1:
         children = part.tree.children(level, domain)
@@ -316,10 +327,10 @@ def _sign(part: Instance, level: int, domain: int) -> object:
 
 
 def _distinctions(part: Instance, node: int) -> object:
-    """Return what makes a node different from the nodes of other domains: its pinned members, and exclusion or affinity
-    groups.
+    """Return what can make a node different from all other nodes: its pinned members, and its groups for exclusions,
+    separations and affinity.
 
-    Empty if it has none of these.
+    Empty if the node has no pinned member and no such group.
     """
     pinned = tuple(seat for seat in part.pinned if part.pinned_node(seat) == node)
     problem = part.problem
@@ -329,16 +340,17 @@ def _distinctions(part: Instance, node: int) -> object:
 
 
 def bounds_by_counting(part: Instance) -> tuple[DomainCounts, int]:
-    """Return bounds for plans of an instance that place every member: lower bounds on goal 3, and an upper bound on
-    preferences.
-
-    The first are the numbers of domains, as in `DomainCounts`. The second is a weight of node preferences.
+    """Return two bounds for plans that place every member of an instance. The first has, for each level, the fewest
+    domains that a plan can use (`DomainCounts`). The second is the most weight of node preferences that a plan can
+    fulfil.
     """
     return _spread(part, [*part.pinned, *part.pending]), _best_preference_score(part)
 
 
 def _spread(part: Instance, seats: list[Seat]) -> DomainCounts:
-    """Return lower bounds on the values of goal 3 for these members, as in `DomainCounts`."""
+    """Return, for each level, a lower bound on the number of domains that a plan with these members uses, in the form
+    of `DomainCounts`.
+    """
     covers = Covers(part)
     sets = [[seat for seat in seats if seat.pod_set == position] for position in range(len(part.problem.sets))]
     filled = [each for each in sets if each]
@@ -362,7 +374,9 @@ def _best_preference_score(part: Instance) -> int:
 
 
 def _leaf(instance: Instance, branch: _Branch, solved: Solved) -> _Leaf:
-    """Return a domain's plan in node positions of the whole instance, with its goal values."""
+    """Return the plan `solved` of a domain, with its goal values. Its nodes are converted from positions in the domain
+    to positions in the whole instance.
+    """
     goals = {goal.name: goal for goal in goals_of(branch.part, solved.nodes, ())}
     nodes = whole_nodes(branch.nodes, solved.nodes)
     names = tuple(instance.name_rank[node] for row in nodes for node in row if node is not None)

@@ -1,8 +1,9 @@
-"""Leave out domains that no most compact plan can use, because they and the best others together hold too little.
+"""Leave out domains that no most compact plan can use: such a domain and the best other domains together hold too
+little.
 
 A bound gives, for each level from the widest on, the fewest domains that can hold the gang. A plan is sought within the
-domains that can be among so few. If the plan meets the bounds, all most compact plans lie there. If it does not, its
-own numbers of domains are upper bounds.
+domains that can be among so few. If the plan meets the bounds, all most compact plans lie there. If the plan does not
+meet them, its numbers of domains are upper bounds for the next attempt.
 """
 
 from collections.abc import Callable
@@ -22,8 +23,8 @@ WORTHWHILE = 12
 
 @dataclass(frozen=True)
 class Compact:
-    """An instance over the nodes that its most compact plans can use. `spread`: their values of goal 3; None: not
-    proven.
+    """An instance over the nodes that its most compact plans can use. `spread`: the values of goal 3 of these plans;
+    None: the values are not proven.
     """
 
     instance: Instance
@@ -35,8 +36,8 @@ def compact(
 ) -> Compact:
     """Return an instance of which every member must be placed, without the domains that no most compact plan can use.
 
-    `cheap`: returns whether a plan evicts no more than it must; None: every plan does. `worthwhile`: the number of
-    usable nodes from which on domains are left out.
+    `cheap`: a function that returns whether a plan evicts no more than it must; None: every plan counts as cheap.
+    `worthwhile`: the number of usable nodes from which on domains are left out.
     """
     seats = [*instance.pinned, *instance.pending]
     if int(instance.usable.sum()) < worthwhile:
@@ -66,8 +67,8 @@ def compact(
 
 
 def _settled(instance: Instance, seats: list[Seat], solved: Solved, depth: int) -> Compact:
-    """Return the instance without the domains that plans as compact as `solved` cannot use, on all levels but the first
-    `depth`.
+    """Return the instance without the domains that no plan as compact as `solved` can use. The first `depth` levels
+    stay as they are.
     """
     if not solved.proven:
         return Compact(instance)
@@ -78,14 +79,16 @@ def _settled(instance: Instance, seats: list[Seat], solved: Solved, depth: int) 
 
 
 def spread_of(instance: Instance, solved: Solved) -> DomainCounts:
-    """Return a plan's values of goal 3: the numbers of domains that it touches, as in `DomainCounts`."""
+    """Return a plan's values of goal 3: for each level, the number of domains that the plan uses, in the form of
+    `DomainCounts`.
+    """
     goals = goals_of(instance, solved.nodes, solved.victims)
     return tuple(part for goal in goals if is_of_level(goal.name) for part in goal.digits)
 
 
 def _at_best(instance: Instance, seats: list[Seat]) -> tuple[list[Instance], DomainCounts]:
-    """Return the instance narrowed level by level, as if each level took no more domains than its bound, and the
-    bounds.
+    """Return two values: the instance narrowed level by level, and the lower bound on the number of domains of each
+    level. Each level is narrowed to the domains that a plan with only so many domains can use.
 
     The first instance of the list is the whole one; the instance at index n is narrowed on the first n levels.
     """
@@ -103,8 +106,8 @@ def _at_best(instance: Instance, seats: list[Seat]) -> tuple[list[Instance], Dom
 
 
 def _keeping(instance: Instance, level: int, most: int, seats: list[Seat]) -> Instance:
-    """Return the instance without the domains of a level that no plan in at most `most` domains of the level
-    can use.
+    """Return the instance without the domains of `level` that no plan can use if it uses at most `most` domains of this
+    level.
     """
     useful = Covers(instance).useful(level, seats, most)[instance.tree.domains(level)]
     return replace(instance, capacity=np.where(useful, instance.capacity, 0))

@@ -9,8 +9,8 @@ from solver.problem import NO_VICTIMS, Affinity, PodSet, Problem, Shape
 
 
 def part_of(instance: Instance, nodes: Sequence[int]) -> Instance:
-    """Return the instance that must place every member on these nodes, without evictions. Pinned members must be on
-    them.
+    """Return the instance in which every member must be placed on these nodes, without evictions. Pinned members must
+    be on these nodes already.
 
     The scarcest resource stays that of the whole instance.
     """
@@ -41,7 +41,9 @@ def part_of(instance: Instance, nodes: Sequence[int]) -> Instance:
 
 
 def whole_nodes(nodes: Sequence[int], rows: Nodes) -> Nodes:
-    """Return a plan of a part with node positions of the whole instance. `nodes`: the positions of the part's nodes."""
+    """Return a plan of a part (`part_of`) with the node positions of the whole instance. `rows`: the plan's nodes by
+    set and rank; `nodes`: the positions of the part's nodes.
+    """
     return tuple(tuple(None if node is None else nodes[node] for node in row) for row in rows)
 
 
@@ -64,7 +66,9 @@ def unevicting(problem: Problem) -> Problem:
 
 
 def _with_staying_victims(problem: Problem, rule: Affinity) -> Affinity:
-    """Return the affinity rule as if no victim were evicted: its victims count like other running pods."""
+    """Return the pod affinity constraint as if no victim may be evicted: its victims count like pods outside the
+    problem.
+    """
     nodes = [int(problem.victims.node[victim]) for victim in rule.victims]
     there = tuple(
         names | {name for node in nodes if (name := group[node]) is not None}

@@ -42,7 +42,7 @@ def _room(model: Model) -> None:
 
 def _room_of(model: Model, node: int, resource: int, free: int, seats: list[tuple[int, IntVar]]) -> None:
     """Add the capacity of one resource on one node. If `free` is negative, the constraint binds only if a member that
-    requests it comes.
+    requests the resource is placed there. `seats`: pairs of a member class and its variable on the node.
     """
     problem, cp = model.instance.problem, model.cp
     asked = [(problem.shapes[model.kinds[kind].shape].requests[resource], variable) for kind, variable in seats]
@@ -67,8 +67,8 @@ def _room_of(model: Model, node: int, resource: int, free: int, seats: list[tupl
 
 
 def _numbers(model: Model) -> None:
-    """Add the numbers of members: a class places at most as many as it has ranks; each set and the gang place their
-    minimum.
+    """Add the limits on numbers of members: a class places at most as many members as it has; each set and the gang
+    place at least their minimum.
     """
     problem = model.instance.problem
     everything = []
@@ -83,7 +83,9 @@ def _numbers(model: Model) -> None:
 
 
 def _required_levels(model: Model) -> None:
-    """Add the required levels: one domain holds all placed members of the gang, and one domain those of each set."""
+    """Add the required levels. One domain of the gang's required level holds all placed members of the gang. One domain
+    of a set's required level holds all placed members of the set.
+    """
     problem = model.instance.problem
     if problem.required is not None:
         model.cp.add(total(model.touched[problem.required].values()).expression() <= 1)
@@ -93,7 +95,7 @@ def _required_levels(model: Model) -> None:
 
 
 def _together(model: Model) -> None:
-    """Add the `Together` constraints: one domain holds the placed members of all the sets."""
+    """Add the `Together` constraints: one domain of the level holds the placed members of all the named sets."""
     for rule in model.instance.problem.together:
         flags: dict[int, list[Sum]] = {}
         for pod_set in rule.pod_sets:
@@ -104,10 +106,10 @@ def _together(model: Model) -> None:
 
 
 def _slices(model: Model) -> None:
-    """Add the slices: every `size` consecutive members of a set lie in one domain.
+    """Add the slices: every `size` consecutive members of a set, by rank, lie in one domain.
 
-    If a member class has several members, the equivalent constraint is added that each domain holds a multiple of
-    `size`.
+    If a member class has several members, an equivalent constraint is added: the number of the class's members in each
+    domain is a multiple of `size`.
     """
     for position, pod_set in enumerate(model.instance.problem.sets):
         for rule in pod_set.slices:
@@ -146,7 +148,9 @@ def _one_slice(model: Model, pod_set: int, level: int, ranks: range) -> None:
 
 
 def _multiples(model: Model) -> None:
-    """Add the multiples: in each domain, the number of members of a set or of the gang is a multiple of `rule.of`."""
+    """Add the multiples: in each domain of the level, the number of placed members of a set, or of the gang, is a
+    multiple of `rule.of`.
+    """
     for position, pod_set in enumerate(model.instance.problem.sets):
         for rule in pod_set.multiples:
             _add_multiples(model, position, rule.level, rule.of)
@@ -201,10 +205,10 @@ def all_placed(model: Model, solution: Sequence[int]) -> bool:
 
 
 def member_solution(counts: Model, solution: Sequence[int], members: Model) -> dict[int, int]:
-    """Return a solution of the model `counts` as values for the model `members`, which has one class per member: by
-    index of a variable.
+    """Return a solution of the model `counts`, whose classes may have several members, as values for the model
+    `members`, which has one class per member. The result is by index of a variable.
 
-    Only variables of members on nodes and of victims get values.
+    Only variables for members on nodes and for victims get values.
     """
     values = {flag.index: solution[counts.evict[victim].index] for victim, flag in members.evict.items()}
     for kind, seats in zip(counts.kinds, counts.seats, strict=True):
@@ -217,8 +221,8 @@ def member_solution(counts: Model, solution: Sequence[int], members: Model) -> d
 
 
 def solution_of(plan: Plan, model: Model) -> dict[int, int] | None:
-    """Return a plan as values of a model's variables of members on nodes and of victims, by index. None if the model
-    excludes the plan.
+    """Return a plan as values for the variables of a model, by index of a variable. Only variables for members on nodes
+    and for victims get values. None if the model excludes the plan.
     """
     if not set(plan.victims) <= set(model.evict):
         return None
@@ -233,7 +237,9 @@ def solution_of(plan: Plan, model: Model) -> dict[int, int] | None:
 
 
 def seat_variables(model: Model, seat: Seat) -> dict[int, IntVar]:
-    """Return the Booleans for one pending member, by node. Every member class of the model must have one member."""
+    """Return, by node, the Boolean variable for a pending member being on the node. Every member class of the model
+    must have one member.
+    """
     if not model.alone:
         model.alone.update({(kind.pod_set, *kind.ranks): place for place, kind in enumerate(model.kinds)})
     return model.seats[model.alone[seat.pod_set, seat.rank]]

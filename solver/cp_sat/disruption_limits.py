@@ -1,5 +1,5 @@
-"""Limits on evictions as constraints of a CP-SAT model: running gangs keep their minimums or go whole, and disruption
-budgets hold.
+"""Limits on evictions as constraints of a CP-SAT model: every running gang keeps its minimums or is evicted whole, and
+disruption budgets hold.
 """
 
 from collections.abc import Set as AbstractSet
@@ -10,8 +10,8 @@ from solver.cp_sat.variables import Model
 
 
 def add_victim_gangs(model: Model) -> None:
-    """Add, for each running gang, that it keeps its minimums or is evicted whole. It can go whole only if all of its
-    pods may be evicted.
+    """Add, for each running gang, that it keeps its minimums or is evicted whole. A gang can be evicted whole only if
+    all of its pods may be evicted.
     """
     problem = model.instance.problem
     members: dict[int, dict[int, IntVar]] = {}
@@ -24,7 +24,9 @@ def add_victim_gangs(model: Model) -> None:
 
 
 def _victim_gang(model: Model, gang: int, variables: dict[int, IntVar]) -> None:
-    """Add the constraints of one running gang. `variables`: by useful victim of the gang, whether it is evicted."""
+    """Add the constraints of one running gang. `variables`: by useful victim of the gang, the variable that is 1 if the
+    victim is evicted.
+    """
     running = model.instance.problem.victim_gangs[gang]
     parts: list[tuple[AbstractSet[int], int]] = [(variables.keys(), running.running - running.minimum)]
     parts += [(each.victims & variables.keys(), each.running - each.minimum) for each in running.sets]

@@ -14,7 +14,7 @@ def add_gang_rules(model: Model) -> None:
 
 
 def _placed(model: Model, pod_set: int) -> Sum:
-    """Return the number of placed members of a set, pinned ones included."""
+    """Return the number of placed members of a set, as a model expression. Pinned members count."""
     held = sum(member.node is not None for member in model.instance.problem.sets[pod_set].members)
     return total(model.placed(kind) for kind in model.kinds_of(pod_set)) + Sum((), held)
 

@@ -1,7 +1,8 @@
 """The terms of the goals (`solver.objective`) as stages of a CP-SAT model: sums to minimise, with bounds.
 
-A goal may depend on the results of earlier goals, such as which members are placed. It is stated once these are known.
-Every function takes the model and the solution so far, and yields its stages.
+A goal may depend on the results of earlier goals, such as which members are placed. So its stages are created only when
+these results are known. Every public function for a term takes the model and the solution so far, and yields the term's
+stages.
 """
 
 from collections import Counter
@@ -47,7 +48,7 @@ def evicted(model: Model, _solution: Solution) -> Iterator[Stage]:
 
 
 def extras(model: Model, _solution: Solution) -> Iterator[Stage]:
-    """Goal 2, `extras`: minimise the number of members that are not placed."""
+    """Goal 2, `extras`: minimise the number of pending members that are not placed."""
     members = len(model.instance.pending)
     missing = total(model.placed(kind) for kind in range(len(model.kinds))).times(-1) + Sum((), members)
     yield Stage("extras", "missing", missing, 0, members)
@@ -63,7 +64,9 @@ def lowest_ranks(model: Model, solution: Solution) -> Iterator[Stage]:
 
 
 def compactness(model: Model, solution: Solution) -> Iterator[Stage]:
-    """Goal 3, `compactness`: minimise the number of domains level by level, for the gang, then summed over its sets."""
+    """Goal 3, `compactness`: minimise the number of domains level by level. On each level, the domains of the gang come
+    first, then the domains of each set, summed over the sets.
+    """
     covers = Covers(model.instance)
     sets = placed_in_sets(model, solution)
     filled = [pod_set for pod_set, seats in enumerate(sets) if seats]
@@ -98,7 +101,7 @@ def preferences(model: Model, _solution: Solution) -> Iterator[Stage]:
 
 
 def terminating(model: Model, _solution: Solution) -> Iterator[Stage]:
-    """Goal 3, `terminating`: minimise the capacity that the gang uses and terminating pods still hold."""
+    """Goal 3, `terminating`: minimise the capacity that the gang uses and that terminating pods still hold."""
     instance = model.instance
     waits = []
     most = 0
@@ -116,8 +119,8 @@ def terminating(model: Model, _solution: Solution) -> Iterator[Stage]:
 
 
 def _room_now(model: Model, node: int) -> Sum:
-    """Return a node's free capacity that no terminating pod holds; negative if terminating pods hold more than
-    is free.
+    """Return a node's free capacity of the scarcest resource without the part that terminating pods hold. It is
+    negative if terminating pods hold more than is free.
     """
     instance = model.instance
     each = instance.problem.nodes[node]
@@ -129,7 +132,9 @@ def _room_now(model: Model, node: int) -> Sum:
 
 
 def _wait_for(model: Model, taken: Sum, now: Sum, wait: IntVar) -> None:
-    """Constrain `wait` to be at least `taken` minus `now`, or at least `taken` if `now` is negative."""
+    """Add a constraint on the variable `wait`: it is at least `taken` minus `now`. If `now` is negative, it is at least
+    `taken`.
+    """
     beyond = model.cp.add((taken + now.times(-1)).expression() <= wait)
     if now.constant < 0:
         nothing = model.flag()
@@ -140,9 +145,9 @@ def _wait_for(model: Model, taken: Sum, now: Sum, wait: IntVar) -> None:
 def waste(model: Model, solution: Solution) -> Iterator[Stage]:
     """Goal 4, `waste`: minimise the free capacity that remains, in four parts.
 
-    (a) counts the narrowest domain that holds the gang, (b) its parents, (c) the touched domains downward. (d) is the
-    number of touched domains, downward, that have capacity left. The gang's own use is the same in every plan, so (a)
-    to (c) reduce to the potential of the domains.
+    (a) counts the narrowest domain that holds the gang, (b) the wider domains around it, (c) the touched domains inside
+    it, level by level. (d) is the number of touched domains inside it that have capacity left. The gang uses the same
+    amount in every plan, so (a) to (c) reduce to the potential of the domains.
     """
     if not any(placed_in_sets(model, solution)):
         return
@@ -159,9 +164,11 @@ def waste(model: Model, solution: Solution) -> Iterator[Stage]:
 
 
 def ranks(model: Model, solution: Solution) -> Iterator[Stage]:
-    """Goal 5, `ranks`: minimise, level by level, the pairs of consecutive ranks that lie in different domains.
+    """Goal 5, `ranks`: minimise, level by level, the number of pairs of members with consecutive ranks that lie in
+    different domains.
 
-    Member classes of several members need no stage: see `solver.bounds.member_classes.alike`.
+    Member classes of several members need no stage, because their best arrangement is known
+    (`solver.bounds.member_classes.alike`).
     """
     if not apart(model):
         return
@@ -179,8 +186,9 @@ def ranks(model: Model, solution: Solution) -> Iterator[Stage]:
 
 
 def _cross_into_each(model: Model, pod_set: int, level: int, crossings: list[Sum]) -> None:
-    """Add a constraint: members in n domains have at least n - 1 pairs in different ones. It is redundant, but proves
-    much sooner.
+    """Add a constraint: if the members of a set are in n domains, at least n - 1 pairs of consecutive members lie in
+    different domains. The constraint is redundant, but with it CP-SAT proves the optimum much sooner. `crossings`: for
+    each pair, 1 if it does.
     """
     domains = total(model.set_touched[pod_set][level].values())
     model.cp.add((total(crossings) + domains.times(-1)).expression() >= -1)
@@ -192,7 +200,9 @@ def apart(model: Model) -> bool:
 
 
 def placed_in_sets(model: Model, solution: Solution) -> list[list[Seat]]:
-    """Return the placed members of each set, pinned ones included. Of a class, the lowest ranks count as placed."""
+    """Return, by set, the members that the solution places, pinned members included. Of a class with several members,
+    the lowest ranks count as placed.
+    """
     sets: list[list[Seat]] = [[] for _ in model.instance.problem.sets]
     for seat in model.instance.pinned:
         sets[seat.pod_set].append(seat)
@@ -213,13 +223,13 @@ def _narrowest_level(model: Model, solution: Solution) -> int:
 
 
 def _count(goal: str, part: str, flags: list[IntVar]) -> Stage:
-    """Return the stage that minimises the number of flags that are 1."""
+    """Return the stage that minimises how many of the flags are 1."""
     return Stage(goal, part, Sum(tuple((1, flag) for flag in flags)), 0, len(flags))
 
 
 def _potential(model: Model, solution: Solution, level: int, part: str, *, single: bool) -> Stage:
-    """Return a stage of goal 4 (waste): the summed potential of the touched domains of a level. `single`: exactly one
-    is touched.
+    """Return a stage of goal 4 (waste): the summed potential of the touched domains of a level. `single`: whether
+    exactly one domain of the level is touched.
     """
     instance = model.instance
     weighted = [(instance.domain_potential(level, domain), flag) for domain, flag in model.touched[level].items()]
@@ -232,7 +242,7 @@ def _potential(model: Model, solution: Solution, level: int, part: str, *, singl
 def _with_room_left(model: Model, level: int, part: str) -> Stage:
     """Return a stage of goal 4 (waste): the number of touched domains of a level that have capacity left.
 
-    A domain does not count only if the gang fills it to its potential.
+    A domain has no capacity left only if the gang uses all of the domain's potential.
     """
     instance, left = model.instance, []
     for domain, flag in model.touched[level].items():
@@ -278,7 +288,9 @@ def _placed_seats(model: Model, solution: Solution) -> list[Seat]:
 
 
 def _neighbours(model: Model, solution: Solution) -> list[tuple[Seat, Seat]]:
-    """Return the pairs of placed members of one set that follow each other by rank, pinned members included."""
+    """Return the pairs of placed members of one set that follow each other by rank. Pinned members are included, and
+    members that are not placed are skipped.
+    """
     placed = sorted(
         [*_placed_seats(model, solution), *model.instance.pinned], key=lambda seat: (seat.pod_set, seat.rank)
     )
@@ -286,7 +298,7 @@ def _neighbours(model: Model, solution: Solution) -> list[tuple[Seat, Seat]]:
 
 
 def _crossing(model: Model, pair: tuple[Seat, Seat], level: int) -> Sum:
-    """Return 1 if the two members lie in different domains of a level, else 0."""
+    """Return a model expression that is 1 if the two members of `pair` lie in different domains of a level, else 0."""
     before, after = (_presence(model, seat, level) for seat in pair)
     fixed = [not any(part.terms for part in each.values()) for each in (before, after)]
     if all(fixed):
@@ -299,7 +311,9 @@ def _crossing(model: Model, pair: tuple[Seat, Seat], level: int) -> Sum:
 
 
 def _presence(model: Model, seat: Seat, level: int) -> dict[int, Sum]:
-    """Return, by domain of a level that a member may be in, 1 if it is there."""
+    """Return, by domain of a level that the member may be in, a model expression that is 1 if the member is there, else
+    0.
+    """
     instance = model.instance
     if instance.member(seat).node is not None:
         return {instance.tree.domain(level, instance.pinned_node(seat)): Sum((), 1)}

@@ -1,6 +1,7 @@
-"""The goals of a model with several gangs that differ from those of one gang: compactness and waste.
+"""Goals of a model with several gangs that differ from the goals of one gang: compactness and waste.
 
-The value of a goal is the sum of the gangs' values (docs/decisions/0002). All other goals are such sums already.
+The value of a goal is the sum of the gangs' values (docs/decisions/0002). The stages of all other goals are such sums
+without any change.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,11 +16,11 @@ from solver.objective import SolvePhase, in_order
 from solver.tree import ROOT
 
 Touched = list[dict[int, Sum]]
-"""By level and domain, 1 if the gang has a placed member there."""
+"""By level and domain, a model expression that is 1 if the gang has a placed member in the domain, else 0."""
 
 
 class JointGoals:
-    """The goals of a joint problem. `gangs`: the sets of each gang, the earlier gang first."""
+    """The goals of a joint problem. `gangs`: for each gang, its sets; earlier gangs come first."""
 
     def __init__(self, gangs: Sequence[Sequence[int]]) -> None:
         self._gangs = tuple(tuple(sets) for sets in gangs)
@@ -27,9 +28,10 @@ class JointGoals:
 
     @property
     def where(self) -> tuple[Stated, ...]:
-        """The phases from compactness to waste, for `solve_within`.
+        """The functions that state the goal terms from compactness to waste, for the argument `where` of
+        `solve_within`.
 
-        Compactness and waste are those of this class. Before waste comes `precedence`. All other terms are stated as
+        Compactness and waste are stated by this class. Before waste comes `precedence`. All other terms are stated as
         for one gang.
         """
         joint = {"compactness": self.compactness, "waste": self.waste}
@@ -40,8 +42,8 @@ class JointGoals:
         return spread, start, (self.precedence,), room
 
     def compactness(self, model: Model, solution: goals.Solution) -> Iterator[Stage]:
-        """Goal 3, `compactness`: minimise the number of domains level by level, summed over the gangs, then over their
-        sets.
+        """Goal 3, `compactness`: minimise the number of domains level by level. On each level, the domains of each gang
+        are summed over the gangs, and then the domains of each set over all sets.
         """
         covers = Covers(model.instance)
         sets = goals.placed_in_sets(model, solution)
@@ -58,8 +60,8 @@ class JointGoals:
                 yield Stage(f"compactness/{name}", "sets", total(flags), least, len(flags))
 
     def precedence(self, model: Model, _solution: goals.Solution) -> Iterator[Stage]:
-        """Goal 3, `compactness`: minimise the domains of the first gang, then of the second, ... while the sums stay.
-        No stage for one gang.
+        """Goal 3, `compactness`: minimise the domains of the first gang, then of the second, and so on. The sums over
+        all gangs keep their value. No stage if there is only one gang.
         """
         if len(self._gangs) < 2:  # noqa: PLR2004 -- a single gang precedes none
             return
@@ -69,9 +71,9 @@ class JointGoals:
                 yield Stage(f"compactness/{name}", f"gang {gang}", total(flags), 0, len(flags))
 
     def waste(self, model: Model, solution: goals.Solution) -> Iterator[Stage]:
-        """Goal 4, `waste`: minimise each part, summed over the gangs.
+        """Goal 4, `waste`: minimise each part of waste, summed over the gangs.
 
-        Capacity that other gangs use in a domain counts as used.
+        Capacity that other gangs use in a domain does not count as free.
         """
         parts: dict[tuple[int, int, str], list[tuple[Sum, int]]] = {}
         for gang, touched in enumerate(self._touched(model)):
@@ -93,7 +95,9 @@ class JointGoals:
         return frozenset[int]().union(*map(model.instance.eligible, shapes))
 
     def _touched(self, model: Model) -> list[Touched]:
-        """Return the touched domains of each gang. Computed once for each model, because it creates variables."""
+        """Return the touched domains of each gang. They are computed once for each model, because this creates
+        variables.
+        """
         for known, touched in self._known:
             if known is model:
                 return touched
@@ -103,7 +107,9 @@ class JointGoals:
 
 
 def _of_gang(model: Model, sets: Sequence[int]) -> Touched:
-    """Return the touched domains of a gang: those that one of its sets touches."""
+    """Return the touched domains of a gang: a domain is touched if one of the gang's sets touches it. `sets`: the
+    gang's sets.
+    """
     levels: Touched = []
     for level in range(len(model.instance.problem.levels)):
         found: dict[int, list[Sum]] = {}
@@ -115,10 +121,10 @@ def _of_gang(model: Model, sets: Sequence[int]) -> Touched:
 
 
 def _narrowest(model: Model, sets: Sequence[int], solution: goals.Solution) -> int:
-    """Return the narrowest level of which one domain holds a gang in this solution.
+    """Return the narrowest level of which one domain holds a gang in this solution. `sets`: the gang's sets.
 
-    It is computed from the gang's sets. A solution that was found before the gang's own flags were created has no
-    values for them.
+    The level is computed from the flags of the sets. A solution that was found before the gang's own flags were created
+    has no values for these flags.
     """
     narrowest = ROOT
     for level in range(len(model.instance.problem.levels)):
@@ -130,14 +136,17 @@ def _narrowest(model: Model, sets: Sequence[int], solution: goals.Solution) -> i
 
 
 class _View:
-    """The free capacity that counts as waste of one gang: that of the nodes where its pending members may run."""
+    """The free capacity that counts as waste of one gang: the capacity of nodes where pending members of the gang may
+    run.
+    """
 
     def __init__(self, model: Model, eligible: frozenset[int], touched: Touched) -> None:
         self.model, self.eligible, self.touched = model, eligible, touched
         self.tree, self.names = model.instance.tree, model.instance.problem.levels
 
     def waste(self, narrowest: int) -> Iterator[tuple[tuple[int, int, str], tuple[Sum, int]]]:
-        """Yield the parts (a) to (d) of waste. Each has a sort key, its sum, and an upper bound of the sum.
+        """Yield the parts (a) to (d) of waste: for each part a sort key, its value as a model expression, and an upper
+        bound of this value.
 
         `narrowest`: the narrowest level of which one domain holds the gang.
         """
@@ -152,18 +161,22 @@ class _View:
             yield (3, level, f"d/{self.names[level]}"), self._unfilled(level)
 
     def _domains(self, level: int) -> dict[int, Sum]:
-        """Return the flags of touched domains of a level. The root is always touched."""
+        """Return, by domain of a level, the flag that is 1 if the gang touches the domain. The whole cluster (ROOT) is
+        always touched.
+        """
         return {0: Sum((), 1)} if level == ROOT else self.touched[level]
 
     def _inside(self, level: int, domain: int) -> tuple[int, Sum]:
-        """Return the potential of a domain for this gang, and the amount that all gangs use of it."""
+        """Return the potential of a domain for this gang, and the amount of this potential that all gangs use."""
         nodes = [node for node in self.tree.nodes(level, domain) if node in self.eligible]
         return sum(self.model.instance.potential[node] for node in nodes), total(
             self.model.used(node) for node in nodes
         )
 
     def _left(self, level: int) -> tuple[Sum, int]:
-        """Return the free capacity that remains in the touched domains of a level, and its upper bound."""
+        """Return two values: the free capacity that remains in the touched domains of a level, and an upper bound of
+        it.
+        """
         left, most = [], 0
         for domain, flag in self._domains(level).items():
             potential, used = self._inside(level, domain)
@@ -177,7 +190,9 @@ class _View:
         return total(left), most
 
     def _unfilled(self, level: int) -> tuple[Sum, int]:
-        """Return the number of touched domains of a level with capacity left, and its upper bound."""
+        """Return two values: the number of touched domains of a level that have capacity left, and an upper bound of
+        this number.
+        """
         left = []
         for domain, flag in self._domains(level).items():
             potential, used = self._inside(level, domain)

@@ -13,8 +13,8 @@ Coming = list[tuple[int, int, IntVar]]
 
 
 def add_exclusions(model: Model) -> None:
-    """Add the exclusions: a group that gets a new member of `shapes` has at most `count` of them, pinned ones
-    included.
+    """Add the exclusions: if a group gets a new member of `shapes`, the group has at most `count` members of `shapes`,
+    pinned members included.
     """
     for rule in model.instance.problem.exclusions:
         _add_exclusion(model, rule)
@@ -28,7 +28,9 @@ def _add_exclusion(model: Model, rule: Exclusion) -> None:
 
 
 def add_separations(model: Model) -> None:
-    """Add the separations: a group that gets a new member has members of one side only."""
+    """Add the separations: a group that gets a new member has members of only one of the two lists of shapes (`shapes`
+    or `others`).
+    """
     for rule in model.instance.problem.separations:
         _add_separation(model, rule)
 
@@ -51,7 +53,9 @@ def _add_separation(model: Model, rule: Separation) -> None:
 
 
 def add_conflicts(model: Model) -> None:
-    """Add the conflicts: a member is placed on a node only if all victims that keep it off there are evicted."""
+    """Add the conflicts: a member is placed on a node only if all victims that conflict with it on this node are
+    evicted.
+    """
     for rule in model.instance.problem.conflicts:
         _add_conflict(model, rule)
 
@@ -70,13 +74,13 @@ def _add_conflict(model: Model, rule: Conflict) -> None:
 
 
 def none_of(model: Model, coming: Coming) -> None:
-    """Add constraints that none of these members is placed."""
+    """Add constraints that none of the members in `coming` is placed."""
     for _, _, variable in coming:
         model.cp.add(variable == 0)
 
 
 def only_if(model: Model, coming: Coming, flag: IntVar) -> None:
-    """Add constraints that these members are placed only if the flag is 1."""
+    """Add constraints that the members in `coming` are placed only if the flag is 1."""
     for kind, node, variable in coming:
         model.cp.add(variable <= model.most(kind, node) * flag)
 

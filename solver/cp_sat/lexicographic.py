@@ -1,7 +1,8 @@
-"""Lexicographic search: one goal is proven after the other, and each result is fixed as a constraint before the next.
+"""Lexicographic search: goals are proven one after the other. Each result is fixed as a constraint before the next goal
+is solved.
 
-Neighbouring goals of small range are proven in one solve, as digits of one number. (Several objectives in sequence is
-what CP-SAT's maintainers recommend, google/or-tools#1344; it has no lexicographic objective of its own.)
+Neighbouring goals with few possible values are proven in one solve, as digits of one number. (CP-SAT has no
+lexicographic objective; its maintainers recommend several objectives in sequence, google/or-tools#1344.)
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,11 +29,14 @@ SMALL = 600
 _DIGITS = 1 << 24
 """The largest product of the spans (numbers of possible values) of stages that are solved as one number."""
 _SHARE = 0.5
-"""The share of the remaining deterministic time that one solve of a stage may take."""
+"""The share of the remaining deterministic time that the solve of one stage may take."""
 _PREFERENCE = 0.02
-"""The most deterministic time for a preference that is no goal: a tenth of a second at most."""
+"""The most deterministic time for a preference that is no goal, such as first node names: a tenth of a second at most.
+"""
 _MOMENT = 1.0
-"""Deterministic time, and seconds, for a step without a search, even if the budget is spent."""
+"""The deterministic time, and the seconds, for a step without a search. The step gets this time even if the budget is
+spent.
+"""
 
 
 class SolveStatus(Enum):
@@ -50,7 +54,7 @@ class SolverFaultError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A sum to minimise: one part of a goal. `least` and `most` are bounds that hold for every solution."""
+    """A sum to minimise, as one part of a goal. `least` and `most`: bounds of the sum that hold for every solution."""
 
     goal: str
     part: str
@@ -61,14 +65,18 @@ class Stage:
 
 @dataclass(slots=True)
 class Wall:
-    """The wall time that is left. `seconds`: those that CP-SAT may still take. `deadline`: when all work must end."""
+    """The wall time that is left. `seconds`: how many seconds CP-SAT may still take. `deadline`: when all work must
+    end.
+    """
 
     seconds: float
     deadline: Deadline = NO_DEADLINE
 
     @property
     def left(self) -> float:
-        """The seconds until the earlier of both limits; 0 or less if one has passed."""
+        """The seconds until `seconds` are used up or the deadline comes, whichever is earlier; 0 or less if this time
+        has passed.
+        """
         return min(self.seconds, self.deadline.left())
 
 
@@ -77,7 +85,8 @@ class TimeBudget:
     """The remaining time, shared by all searches of one solve.
 
     `deterministic`: in CP-SAT's deterministic time, the limit that normally ends a search. `wall` only stops a solve
-    that takes too long. It is never divided: with a small share of it, results would depend on how busy the machine is.
+    that takes too long. The wall time is never divided among searches: with a small share of it, results would depend
+    on how busy the machine is.
     """
 
     deterministic: float
@@ -94,7 +103,9 @@ class TimeBudget:
         self.wall.seconds -= solver.wall_time
 
     def portion(self, share: float) -> "TimeBudget":
-        """Return a budget with a share of the deterministic time. The wall is the same object."""
+        """Return a budget with the given share of the deterministic time. The wall time is not divided: both budgets
+        have the same `wall`.
+        """
         return TimeBudget(self.deterministic * share, self.wall)
 
 
@@ -119,10 +130,11 @@ def time_budget_of(limits: Limits, deadline: Deadline = NO_DEADLINE) -> TimeBudg
 
 @dataclass(slots=True)
 class Search:
-    """A lexicographic search on one model. `solution`: the best one so far, as values of all variables; empty if none
-    is known.
+    """A lexicographic search on one model. `solution`: the present solution, the best one so far, as values of all
+    variables; empty if no solution is known.
 
-    `reached`: value and bound of each stage solved so far. `proven`: whether all of them are proven.
+    `reached`: value and bound of each stage solved so far. `proven`: whether the values of all these stages are proven
+    to be optimal.
     """
 
     cp: CpModel
@@ -134,16 +146,16 @@ class Search:
     presolve: bool = True
 
     def any_solution(self) -> SolveStatus:
-        """Find any solution, whatever its goal values."""
+        """Look for any solution, whatever its goal values. It becomes the present solution. Return CP-SAT's status."""
         self.cp.clear_objective()  # type: ignore[no-untyped-call]
         found, _ = self._solve(share=1.0)
         return found
 
     def adopt(self, values: dict[int, int]) -> SolveStatus:
-        """Make a solution with these values of some variables the present one. `values`: by index of a variable; CP-SAT
-        finds the other values.
+        """Make a solution with the given values of some variables the present solution. `values`: by index of a
+        variable; CP-SAT finds the values of all other variables.
 
-        Return `SolveStatus.INFEASIBLE` if no solution has these values.
+        Return CP-SAT's status: `SolveStatus.INFEASIBLE` if no solution has these values.
         """
         self.cp.clear_objective()  # type: ignore[no-untyped-call]
         solver = self._solver(1.0)
@@ -156,7 +168,9 @@ class Search:
         return found
 
     def accept(self, stages: Iterable[Stage], reached: Iterable[Reached]) -> None:
-        """Fix stages at the values that another search proved. The present solution has the same values."""
+        """Fix the stages at the values in `reached`, which another search proved. The present solution must have these
+        values already.
+        """
         values = {(each.goal, each.part): each for each in reached}
         for stage in stages:
             known = values.get((stage.goal, stage.part))
@@ -165,9 +179,9 @@ class Search:
                 self.hold(stage.sum, known.value)
 
     def minimise(self, stages: Iterable[Stage]) -> None:
-        """Minimise the stages in their order, and fix each one at its value. A solution must be known.
+        """Minimise the stages in their order, and fix each stage at its value. A solution must be known.
 
-        If time runs out, a stage is fixed at the best value found, and the search is no longer `proven`.
+        If time runs out, a stage is fixed at the best value found, and `proven` becomes False.
         """
         batch: list[tuple[Stage, int]] = []
         size = 1
@@ -182,18 +196,20 @@ class Search:
         self._close(batch)
 
     def _span(self, stage: Stage, *, first: bool) -> int:
-        """Return how many values a stage can have.
+        """Return how many values a stage can have. `first`: all earlier stages of its batch have only one possible
+        value.
 
-        In the first stage that is open, the optimum is no worse than the present value. In later stages it may be.
+        If `first`, the optimum is at most the stage's present value. Otherwise the optimum may be larger, because an
+        earlier stage may improve.
         """
         known = first and stage.sum.known(self.solution)
         return (stage.sum.value(self.solution) if known else stage.most) - stage.least + 1
 
     def try_improve(self, gain: Sum) -> bool:
-        """Return whether another solution with equal stages has a positive `gain`. The one with the largest gain
-        becomes the present solution.
+        """Return whether some solution has a positive `gain` and the same values of all fixed stages. The solution with
+        the largest gain becomes the present solution.
 
-        If the time runs out, the search is no longer proven.
+        If time runs out, `proven` becomes False.
         """
         if not gain.terms:
             return False
@@ -208,7 +224,9 @@ class Search:
         return False
 
     def lower(self, number: Sum) -> None:
-        """Minimise `number` among the solutions with equal stages. No value is fixed."""
+        """Minimise `number` among the solutions that keep the values of all fixed stages. `number` itself is not fixed
+        afterwards.
+        """
         before = self.solution
         self.cp.minimize(number.expression())
         found, _ = self._solve(share=_SHARE)
@@ -218,9 +236,10 @@ class Search:
             self.solution = before
 
     def prefer(self, number: Sum) -> None:
-        """Look for a smaller `number` among the solutions with equal stages, for a short deterministic time.
+        """Look, for a short deterministic time, for a smaller `number` among the solutions that keep the values of all
+        fixed stages.
 
-        Nothing is fixed, and nothing is claimed: `proven` stays as it is.
+        `number` is not fixed and its optimum is not claimed: `proven` stays as it is.
         """
         before = self.solution
         self.cp.minimize(number.expression())
@@ -229,20 +248,22 @@ class Search:
             self.solution = before
 
     def hold(self, fixed: Sum, value: int) -> None:
-        """Fix the sum at this value, which it has in the present solution, for all further solves."""
+        """Fix the sum `fixed` at `value` for all further solves. The present solution must have this value."""
         if fixed.terms:
             self.cp.add(fixed.expression() == value)
 
     def _close(self, batch: Sequence[tuple[Stage, int]]) -> None:
-        """Finish a batch of stages: minimise it, unless no stage of it can improve."""
+        """Finish a batch of stages: if a stage can improve, minimise them as one number. Then record and fix their
+        values.
+        """
         if any(span > 1 or not stage.sum.known(self.solution) for stage, span in batch):
             self._prove(batch)
         else:
             self._note(batch, proven=True, bound=None)
 
     def _prove(self, batch: Sequence[tuple[Stage, int]]) -> None:
-        """Minimise a batch of stages as one number. Their values are its digits, in a mixed radix given by
-        their spans.
+        """Minimise a batch of stages as one number whose digits are the stages' values (mixed radix: each digit has as
+        many values as its stage). `batch`: pairs of a stage and how many values it can have.
         """
         weight, number = 1, Sum()
         for stage, span in reversed(batch):
@@ -257,8 +278,8 @@ class Search:
         self._note(batch, proven=found is SolveStatus.OPTIMAL, bound=bound if len(batch) == 1 else None)
 
     def _note(self, batch: Sequence[tuple[Stage, int]], *, proven: bool, bound: int | None) -> None:
-        """Record value and bound of each stage of a batch, and fix it. `bound`: CP-SAT's, for a batch of one stage;
-        else None.
+        """Record value and bound of each stage of a batch, and fix each stage at its value. `bound`: the bound that
+        CP-SAT reports for a batch of one stage; else None.
         """
         proven = proven and self.proven
         for stage, _ in batch:
@@ -276,10 +297,11 @@ class Search:
         return len(self.solution) <= SMALL
 
     def _solve(self, *, share: float, most: float = inf) -> tuple[SolveStatus, int | None]:
-        """Run CP-SAT once, and replace the present solution by the one it finds. Return the status and, if feasible,
-        the bound.
+        """Run CP-SAT once, and make the solution that it finds the present solution. Return the status and, if the
+        status is FEASIBLE, CP-SAT's bound of the objective; else None.
 
-        Nothing runs if the budget is spent. `share`: of the remaining deterministic time. `most`: an upper limit of it.
+        Nothing runs if the budget is spent. `share`: the share of the remaining deterministic time that the run may
+        take. `most`: an upper limit of the run's deterministic time.
         """
         if self.budget.spent:
             return SolveStatus.UNKNOWN, None

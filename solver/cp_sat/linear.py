@@ -30,7 +30,9 @@ class Sum:
         return LinearExpr.weighted_sum(variables, [weight for weight, _ in self.terms]) + self.constant
 
     def known(self, solution: Sequence[int]) -> bool:
-        """Return whether a solution has values for all variables of the sum. Variables created later have none."""
+        """Return whether a solution has values for all variables of the sum. It has no values for variables created
+        after the solution was found.
+        """
         return all(variable.index < len(solution) for _, variable in self.terms)
 
     def value(self, solution: Sequence[int]) -> int:
@@ -39,7 +41,7 @@ class Sum:
 
 
 def one(variable: IntVar) -> Sum:
-    """Return a single variable as a sum."""
+    """Return a sum of one term: the variable with the coefficient 1."""
     return Sum(((1, variable),))
 
 

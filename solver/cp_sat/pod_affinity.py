@@ -8,15 +8,17 @@ from solver.problem import Affinity
 
 
 def add_affinities(model: Model) -> None:
-    """Add the pod affinity: a member with it is placed only in a group with a matching pod, which runs outside, stays,
-    or is placed, too.
+    """Add the pod affinity: a member with pod affinity is placed only in a group with a matching pod. The matching pod
+    runs outside the problem, is a victim that is not evicted, or is placed by the plan, too.
     """
     for rule in model.instance.problem.affinities:
         _add_affinity(model, rule)
 
 
 def _add_affinity(model: Model, rule: Affinity) -> None:
-    """Add one affinity rule: nodes without a group are closed, and groups without a matching pod get no member."""
+    """Add one pod affinity constraint: nodes without a group get no member of its `shapes`, and neither do groups
+    without a matching pod.
+    """
     alone = _alone(model, rule)
     nowhere = (node for node in range(len(model.on_node)) if any(group[node] is None for group in rule.groups))
     none_of(model, coming_to(model, nowhere, rule.shapes))
@@ -39,10 +41,10 @@ def _add_affinity(model: Model, rule: Affinity) -> None:
 
 
 def _alone(model: Model, rule: Affinity) -> IntVar | None:
-    """Return a flag that may be 1 only if no group has a matching pod, so that the members may start a group by
+    """Return a flag that may be 1 only if no group has a matching pod. Then the members may start a group by
     themselves.
 
-    None if the rule does not allow that, or if some group certainly has a matching pod.
+    None if the constraint does not allow this, or if some group certainly has a matching pod.
     """
     nodes = model.instance.problem.victims.node
     somewhere = {node for group in rule.groups for node, name in enumerate(group) if name is not None}
@@ -60,17 +62,21 @@ def _alone(model: Model, rule: Affinity) -> IntVar | None:
 
 
 def _providers(rule: Affinity) -> frozenset[int]:
-    """Return the shapes whose members may bind first: they match the affinity rule, but are not limited by it."""
+    """Return the shapes whose members may bind first: they match the pod affinity constraint, but the constraint does
+    not limit them.
+    """
     return frozenset(rule.counted) - frozenset(rule.shapes)
 
 
 def _coming(coming: Coming) -> Sum:
-    """Return the number of these members that are placed."""
+    """Return the number of members in `coming` that are placed, as a model expression."""
     return Sum(tuple((1, variable) for _, _, variable in coming))
 
 
 def _staying(model: Model, rule: Affinity, group: tuple[str | None, ...], name: str) -> Sum:
-    """Return how many victims of the rule in this group are not evicted."""
+    """Return how many victims of the constraint in the group `name` are not evicted, as a model expression. `group`: by
+    node, the name of its group.
+    """
     nodes = model.instance.problem.victims.node
     victims = [victim for victim in sorted(rule.victims) if group[int(nodes[victim])] == name]
     return total(

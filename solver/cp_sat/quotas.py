@@ -1,7 +1,8 @@
 """Quotas that queues and cohorts share, as linear constraints of a CP-SAT model.
 
-A share's use beyond `kept` is a variable that counts in its parent. CP-SAT can choose the variable only too large,
-which makes the constraints stricter. So they are exact.
+A share is a queue or a cohort. A variable holds the share's use beyond its `kept`, and counts as use of the share's
+parent. CP-SAT can give the variable a value that is too large but none that is too small. A value that is too large
+only makes the constraints stricter, so the constraints are exact.
 """
 
 from collections.abc import Iterator
@@ -29,8 +30,8 @@ class _Bound:
 
 
 class _Rows:
-    """The constraints of one quota. `used[share]`: its own use, plus the part of its quota that the shares below it
-    use.
+    """The constraints of one quota. `used[share]`: what is charged to a share itself, plus what the shares below it use
+    beyond their `kept`.
     """
 
     def __init__(self, model: Model, quota: Quota) -> None:
@@ -48,7 +49,7 @@ class _Rows:
                 self._add_rows_of(share)
 
     def _charge(self) -> None:
-        """Add what members use to the shares that they are charged to."""
+        """Add what each member uses to the use of the share that it is charged to."""
         instance = self.model.instance
         for charge in self.quota.charges:
             used = self.used[charge.share]
@@ -66,7 +67,7 @@ class _Rows:
             used.least, used.most = used.least + held, used.most + held + ranks * charge.amount
 
     def _lent(self) -> list[Sum]:
-        """Return, by share, the part of its parent's quota that it uses, and add this part to the parent's use."""
+        """Return, by share, what it uses beyond its `kept`. Add this amount to the use of the share's parent."""
         beyond = []
         for share, used in zip(self.quota.shares, self.used, strict=True):
             least, most = max(0, used.least - share.kept), max(0, used.most - share.kept)
@@ -83,8 +84,8 @@ class _Rows:
         return beyond
 
     def _add_rows_of(self, share: int) -> None:
-        """Add the constraints of a share. If one is broken without new members, all of them bind only if a member of
-        the share is placed.
+        """Add the constraints of a share. If pods outside the problem break one of the constraints already, all of them
+        bind only if a member charged to the share is placed.
         """
         rows = list(self._rows_of(share))
         if all(least <= most for _, least, most in rows):
@@ -98,8 +99,8 @@ class _Rows:
             self.model.cp.add(own.expression() <= most).only_enforce_if(charged)
 
     def _rows_of(self, start: int) -> Iterator[tuple[Sum, int, int]]:
-        """Yield three values for each share from `start` upward: the use that counts against its limit, the least value
-        of this use, and the limit.
+        """Yield the limits that apply to the share `start`: its own, and the limit of each share above it. Each limit
+        is three values: the use that counts against the limit, the least value of this use, and the limit.
         """
         own, least, position = self.used[start].sum, self.used[start].least, start
         while True:

@@ -1,4 +1,6 @@
-"""Solves an instance by CP-SAT: all goals in their order. Among equally good plans, it prefers the first node names."""
+"""Solves an instance by CP-SAT: all goals in their order. Among equally good plans, it prefers nodes whose names come
+first.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +22,9 @@ from solver.plan import Plan
 from solver.problem import Limits
 
 Stated = tuple[goals.GoalStages, ...]
-"""The functions that state the terms of one phase. The next phase depends on the values that this one reaches."""
+"""The functions that state the terms of one phase as stages. The next phase's stages depend on the values that this
+phase reaches.
+"""
 
 _MOST_SEATS = 400_000
 """The most variables for members on nodes in a model. A larger model would take seconds to state, and too much
@@ -32,10 +36,11 @@ _WHERE = (SolvePhase.SPREAD, SolvePhase.START, SolvePhase.ROOM)
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """The best placement of an instance: nodes by set and rank, victims, and the value and bound of each stage.
+    """The best placement of an instance that was found: nodes by set and rank, victims, and the value and bound of each
+    stage.
 
-    `proven`: all stages are optimal. `cut`: time ran out, or the model would have been too large, before all goals were
-    solved. Then goals without a stage in `reached` are open.
+    `proven`: all stages are proven optimal. `cut`: the solve ended before all goals were solved, because time ran out
+    or the model would have been too large. Then goals without a stage in `reached` are not proven.
     """
 
     nodes: Nodes
@@ -49,8 +54,9 @@ class Solved:
 class _Asked:
     """The options of one solve.
 
-    `wanted`: the names of the terms to optimise. `where`: the phases from compactness to waste. `start`: the plan from
-    which the search starts; None: any solution. `least`: known lower bounds of stages, by goal and part.
+    `wanted`: the names of the goal terms to optimise. `where`: the functions that state the terms from compactness to
+    waste, by phase. `start`: the plan from which the search starts; None: any solution. `least`: known lower bounds of
+    stages, by goal and part.
     """
 
     wanted: frozenset[str]
@@ -69,9 +75,9 @@ def solve_model(
 ) -> Solved | SolveStatus:
     """Return the best placement of an instance by CP-SAT.
 
-    `SolveStatus.INFEASIBLE`: it is confirmed that there is none. `SolveStatus.UNKNOWN`: time ran out, or the model
-    would be too large. `wanted`: the names of the terms to optimise (`solver.objective`); None: all. `start`: a plan
-    from which the search starts, if the model allows it.
+    `SolveStatus.INFEASIBLE`: it is confirmed that no placement exists. `SolveStatus.UNKNOWN`: time ran out, or the
+    model would be too large. `wanted`: the names of the terms to optimise (`solver.objective`); None: all. `start`: a
+    plan from which the search starts, if the model allows this plan.
     """
     return solve_within(instance, time_budget_of(limits, instance.deadline), wanted, start=start)
 
@@ -87,9 +93,10 @@ def solve_within(
 ) -> Solved | SolveStatus:
     """Return the best placement of an instance by CP-SAT, within a budget that several searches share.
 
-    `SolveStatus.INFEASIBLE`: it is confirmed that there is none. `SolveStatus.UNKNOWN`: time ran out, or the model
-    would be too large. `wanted` and `start`: as in `solve_model`. `where`: phases that replace those from compactness
-    to waste. `least`: known lower bounds of stages, by goal and part.
+    `SolveStatus.INFEASIBLE`: it is confirmed that no placement exists. `SolveStatus.UNKNOWN`: time ran out, or the
+    model would be too large. `wanted`: the names of the terms to optimise; None: all. `where`: functions that state the
+    terms from compactness to waste, in place of the usual ones. `start`: a plan from which the search starts; None:
+    any. `least`: known lower bounds of stages, by goal and part.
     """
     asked = _Asked(terms() if wanted is None else wanted, where or stated(*_WHERE), start, least)
     try:
@@ -99,8 +106,8 @@ def solve_within(
 
 
 def _solved_within(instance: Instance, budget: TimeBudget, asked: _Asked) -> Solved | SolveStatus:
-    """Return the best placement under these options. Raises `OutOfTimeError` if time runs out before a solution is
-    known.
+    """Return the best placement under the options `asked`. Raises `OutOfTimeError` if time runs out before a solution
+    is known.
     """
     together = alike(instance)
     counted = by_shape(instance) if together is None else None
@@ -113,7 +120,7 @@ def _solved_within(instance: Instance, budget: TimeBudget, asked: _Asked) -> Sol
 
 
 def seat_count(instance: Instance) -> int:
-    """Return the number of variables for members on nodes in the instance's model: a measure of the effort."""
+    """Return the number of variables for members on nodes in the instance's model. It measures a solve's effort."""
     return _seats_of(instance, alike(instance) or by_shape(instance) or each_alone(instance))
 
 
@@ -126,8 +133,8 @@ def _seats_of(instance: Instance, kinds: Sequence[MemberClass]) -> int:
 def _started(
     instance: Instance, kinds: tuple[MemberClass, ...], budget: TimeBudget, start: Plan | None
 ) -> tuple[Model, Search] | SolveStatus:
-    """Return a model with a first solution: the plan `start` if the model allows it, else any. INFEASIBLE or UNKNOWN if
-    there is none.
+    """Return a model and a search with a first solution: the plan `start` if the model allows it, else any solution. If
+    no solution is found, return INFEASIBLE or UNKNOWN.
     """
     if _seats_of(instance, kinds) > _MOST_SEATS:
         return SolveStatus.UNKNOWN
@@ -151,10 +158,11 @@ def _counted_first(
     budget: TimeBudget,
     asked: _Asked,
 ) -> Solved | SolveStatus:
-    """Solve the goals that depend on counts over member classes first, then the other goals over single members.
+    """Solve the goals that depend only on counts of members first, on a model over member classes. Then solve the other
+    goals on a model over single members.
 
     The model over member classes has far fewer solutions, because it does not distinguish members of one class. The
-    model over single members starts from its solution.
+    search over single members starts from its solution.
     """
     started = _started(instance, kinds, budget, asked.start)
     if isinstance(started, SolveStatus):
@@ -201,7 +209,8 @@ def _member_model(counts: Model, search: Search, budget: TimeBudget) -> tuple[Mo
 def _continued(model: Model, search: Search, phases: Iterable[Stated], asked: _Asked) -> Solved:
     """Solve these phases, then ranks and start times of victims. If time runs out, return the present solution.
 
-    Among equally good solutions, the first node names are preferred. That is no goal, so it is not proven.
+    Among equally good solutions, the first node names are preferred. Node names are no goal, so the preference is not
+    proven.
     """
     try:
         for phase in (*phases, *stated(SolvePhase.ORDER)):
@@ -216,9 +225,9 @@ def _continued(model: Model, search: Search, phases: Iterable[Stated], asked: _A
 
 
 def _prefer_first_names(model: Model, search: Search) -> None:
-    """Look for an equally good solution whose nodes have names that come earlier in the natural order of all names.
+    """Look for an equally good solution on nodes whose names come earlier in the natural order of all names.
 
-    Earlier sets weigh more, so of two alike gangs or sets the first one gets the first names.
+    Earlier sets weigh more. So of two alike gangs or sets, the first gets the first names.
     """
     position, classes = model.instance.name_rank, len(model.seats)
     search.prefer(
@@ -231,7 +240,7 @@ def _prefer_first_names(model: Model, search: Search) -> None:
 
 
 def _cut(model: Model, search: Search) -> Solved:
-    """Return the present solution as not proven."""
+    """Return the present solution as a result that is not proven and whose later goals were not solved."""
     nodes, victims = _nodes_in_order(model, search), _victims(model, search)
     return Solved(nodes, victims, tuple(search.reached), proven=False, cut=True)
 
@@ -249,7 +258,8 @@ def _stages(model: Model, search: Search, phase: Stated, asked: _Asked) -> Itera
 
 
 def _confirmed(instance: Instance, kinds: tuple[MemberClass, ...], budget: TimeBudget) -> SolveStatus:
-    """Solve again without presolve, to confirm that there is no plan. UNKNOWN if that fails.
+    """Solve again without presolve, to confirm that there is no plan. Return INFEASIBLE if this is confirmed, else
+    UNKNOWN.
 
     CP-SAT 9.15 has reported feasible models as infeasible (google/or-tools#5274), but not without presolve.
     """
@@ -260,9 +270,10 @@ def _confirmed(instance: Instance, kinds: tuple[MemberClass, ...], budget: TimeB
 
 
 def _nodes_in_order(model: Model, search: Search) -> Nodes:
-    """Return the node of every member. The members of a class get its nodes in the order of the tree, by rank.
+    """Return the node of every member, by set and rank. The members of a class, by rank, get the nodes of the class in
+    the order of the tree.
 
-    Nodes of one domain are neighbours in that order, so goal 5 (ranks) keeps its value.
+    Nodes of one domain are neighbours in this order, so goal 5 (ranks) keeps its value.
     """
     order = model.instance.tree.order
     rows = [sorted(_nodes_of(model, search, kind), key=order.__getitem__) for kind in range(len(model.kinds))]
@@ -280,6 +291,8 @@ def _by_rank(model: Model, rows: Sequence[Sequence[int]]) -> Nodes:
 
 
 def _nodes_of(model: Model, search: Search, kind: int) -> list[int]:
-    """Return the nodes of a member class in the present solution, each once for every member there."""
+    """Return the nodes of a member class in the present solution. A node occurs once for every member of the class on
+    it.
+    """
     solution = search.solution
     return [node for node, variable in model.seats[kind].items() for _ in range(solution[variable.index])]

@@ -57,8 +57,9 @@ def _add_spread(model: Model, rule: Spread) -> None:
 def _fewest_in_emptiest(model: Model, rule: Spread, held: Counter[str | None], leaving: Mapping[str, int]) -> int:
     """Return a lower bound on the pods of the emptiest group, by counting.
 
-    With fewer pods there, the other groups could not take all members that must be placed. The bound is redundant in
-    the model, but proves much sooner. `held`: the pinned members in each group. `leaving`: the victims in each group.
+    If the emptiest group had fewer pods, the other groups could not take all members that must be placed. The bound is
+    redundant in the model, but with it CP-SAT proves the optimum much sooner. `held`: the pinned members in each group.
+    `leaving`: the victims in each group.
     """
     instance, both = model.instance, sorted(set(rule.shapes) & set(rule.counted))
     able = instance.capacity[both].max(axis=0, initial=0) > 0

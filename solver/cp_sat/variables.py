@@ -21,9 +21,10 @@ class Model:
     means 0.
 
     `seats[kind][node]`: how many members of the class are on the node. `touched[level][domain]`: 1 if a placed member
-    of the gang is in the domain; `set_touched[pod_set][level][domain]`: the same for a set. `evict[victim]`: 1 if it is
-    evicted. `broken[gang]`: 1 if the running gang is evicted whole. `on_node[node]`: pairs of a class and its variable
-    there. `victims_on[node]`: its useful victims. `alone[pod_set, rank]`: the class that has only this member.
+    of the gang is in the domain; `set_touched[pod_set][level][domain]`: 1 if a placed member of the set is.
+    `evict[victim]`: 1 if the victim is evicted. `broken[gang]`: 1 if the running gang is evicted whole.
+    `on_node[node]`: pairs of a member class and its variable on the node. `victims_on[node]`: the node's useful
+    victims. `alone[pod_set, rank]`: the class that has only this member.
     """
 
     instance: Instance
@@ -43,7 +44,7 @@ class Model:
         return self.cp.new_bool_var("")
 
     def placed(self, kind: int) -> Sum:
-        """Return the number of placed members of a member class."""
+        """Return the number of placed members of a member class, as a model expression."""
         return Sum(tuple((1, variable) for variable in self.seats[kind].values()))
 
     def most(self, kind: int, node: int) -> int:
@@ -51,17 +52,17 @@ class Model:
         return min(int(self.instance.capacity[self.kinds[kind].shape, node]), len(self.kinds[kind].ranks))
 
     def in_domain(self, kind: int, level: int, domain: int) -> Sum:
-        """Return the number of members of a member class in a domain."""
+        """Return the number of members of a member class in a domain, as a model expression."""
         seats = self.seats[kind]
         nodes = self.instance.tree.nodes(level, domain)
         return Sum(tuple((1, seats[node]) for node in nodes if node in seats))
 
     def kinds_of(self, pod_set: int) -> Iterator[int]:
-        """Return the positions of the member classes that belong to a set."""
+        """Return the positions of the member classes of a set."""
         return (position for position, kind in enumerate(self.kinds) if kind.pod_set == pod_set)
 
     def set_in_domain(self, pod_set: int, level: int, domain: int) -> Sum:
-        """Return the number of members of a set in a domain, pinned ones included."""
+        """Return the number of members of a set in a domain as a model expression. Pinned members count."""
         instance = self.instance
         held = sum(
             seat.pod_set == pod_set and instance.tree.domain(level, instance.pinned_node(seat)) == domain
@@ -70,11 +71,13 @@ class Model:
         return total(self.in_domain(kind, level, domain) for kind in self.kinds_of(pod_set)) + Sum((), held)
 
     def used_in(self, level: int, domain: int) -> Sum:
-        """Return the amount of the scarcest resource that newly placed members use in a domain."""
+        """Return, as a model expression, the amount of the scarcest resource that newly placed members use in
+        a domain.
+        """
         return total(self.used(node) for node in self.instance.tree.nodes(level, domain) if self.on_node[node])
 
     def used(self, node: int) -> Sum:
-        """Return the amount of the scarcest resource that newly placed members use on a node."""
+        """Return the amount of the scarcest resource that newly placed members use on a node, as a model expression."""
         return Sum(tuple((self._scarce_request(kind), variable) for kind, variable in self.on_node[node]))
 
     def _scarce_request(self, kind: int) -> int:
@@ -111,7 +114,9 @@ def _add_victims(model: Model) -> None:
 
 
 def _add_touched(model: Model) -> None:
-    """Create the flags of touched domains, from the node outward, for each set and for the gang."""
+    """Create the flags of touched domains, level by level from the nodes to the widest level, for each set and for the
+    gang.
+    """
     filled = [position for position, pod_set in enumerate(model.instance.problem.sets) if pod_set.members]
     for pod_set in range(len(model.instance.problem.sets)):
         at_nodes = _touched_nodes(model, pod_set)
@@ -127,8 +132,9 @@ def _add_touched(model: Model) -> None:
 
 
 def _touched_nodes(model: Model, pod_set: int) -> dict[int, Sum]:
-    """Return, by node that members of a set may use, 1 if there is one. Nodes with pinned members have the
-    constant 1.
+    """Return, by node, a model expression that is 1 if the plan places a member of the set there, else 0. The keys are
+    the nodes that members of the set may use. On a node with a pinned member of the set, the expression is the constant
+    1.
     """
     instance = model.instance
     found = {instance.pinned_node(seat): Sum((), 1) for seat in instance.pinned if seat.pod_set == pod_set}
@@ -141,8 +147,8 @@ def _touched_nodes(model: Model, pod_set: int) -> dict[int, Sum]:
 
 
 def _any_seat(model: Model, node: int, seats: list[tuple[int, IntVar]]) -> Sum:
-    """Return 1 if at least one of these members is on the node. `seats`: pairs of a member class and its variable
-    there.
+    """Return a model expression that is 1 if the plan places at least one member on the node, else 0. `seats`: pairs of
+    a member class and its variable on the node; only these classes count.
     """
     cp = model.cp
     most = {kind: model.most(kind, node) for kind, _ in seats}
@@ -156,7 +162,9 @@ def _any_seat(model: Model, node: int, seats: list[tuple[int, IntVar]]) -> Sum:
 
 
 def _outward(model: Model, at_nodes: dict[int, Sum]) -> list[dict[int, Sum]]:
-    """Return flags of touched domains for every level, given those of the nodes."""
+    """Return, by level and domain, a model expression that is 1 if a node of the domain is touched, else 0. `at_nodes`:
+    by node, the expression for the node itself.
+    """
     tree = model.instance.tree
     levels = [at_nodes]
     for level in range(tree.depth - 2, -1, -1):
@@ -168,7 +176,7 @@ def _outward(model: Model, at_nodes: dict[int, Sum]) -> list[dict[int, Sum]]:
 
 
 def any_of(model: Model, flags: list[Sum]) -> Sum:
-    """Return 1 if at least one of the flags is 1, else 0."""
+    """Return a model expression that is 1 if at least one of the flags (0 or 1 each) is 1, else 0."""
     if any(not flag.terms for flag in flags):
         return Sum((), 1)
     if len(flags) == 1:

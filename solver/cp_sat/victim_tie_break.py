@@ -1,4 +1,4 @@
-"""Ties among equally good victims (goal 6): those that started last are evicted."""
+"""Ties among equally good choices of victims (goal 6): the pods that started last are evicted."""
 
 from itertools import groupby
 
@@ -7,15 +7,18 @@ from solver.cp_sat.linear import Sum, one, total
 from solver.cp_sat.variables import Model
 
 _DIGITS = 1 << 24
-"""The largest product of the numbers of values of digits that are minimised as one number."""
+"""The largest number of values that one number may have. Digits are minimised together as one number up to this limit.
+"""
 
 Digit = tuple[int, Sum, int]
-"""A digit: the last position of the list of start times that it covers, its sum, and how many values the sum has."""
+"""A digit of the number to minimise, as three values. They are the last position in the list of start times that the
+digit covers, the digit as a model expression, and how many values it can have.
+"""
 
 
 def prefer_started_last(model: Model, search: Search) -> None:
-    """Minimise the number of victims with the earliest start time, then those with the next, and so on. Fix the
-    result.
+    """Minimise the number of victims with the earliest start time, then the number of victims with the next start time,
+    and so on. Fix the result.
     """
     if _settled(model, search):
         return
@@ -39,7 +42,7 @@ def prefer_started_last(model: Model, search: Search) -> None:
 
 
 def _stretch(model: Model, row: list[Sum], first: int, solution: list[int]) -> list[Digit]:
-    """Return digits for the next start times, from position `first` of `row` on, as many as one number holds. Empty if
+    """Return digits for the start times from position `first` of `row` on, as many digits as one number holds. Empty if
     no position can improve.
 
     `row`: by start time, the number of victims. Positions without victims cannot improve. They only have to stay empty
@@ -64,7 +67,9 @@ def _stretch(model: Model, row: list[Sum], first: int, solution: list[int]) -> l
 
 
 def _any_victim(model: Model, places: list[Sum]) -> Sum:
-    """Return a flag that is 1 if any victim at these positions is evicted."""
+    """Return a flag that is 1 if any victim at the positions `places` is evicted. `places`: by position, the number of
+    victims.
+    """
     flag = model.flag()
     for place in places:
         for _, victim in place.terms:
@@ -73,7 +78,7 @@ def _any_victim(model: Model, places: list[Sum]) -> Sum:
 
 
 def _minimise(search: Search, stretch: list[Digit]) -> None:
-    """Minimise the digits as one number, the first digit weighing most. No value is fixed."""
+    """Minimise the digits as one number, the first digit weighing most. The values found are not fixed."""
     number, weight = Sum(), 1
     for _, digit, span in reversed(stretch):
         number += digit.times(weight)
@@ -82,7 +87,7 @@ def _minimise(search: Search, stretch: list[Digit]) -> None:
 
 
 def _settled(model: Model, search: Search) -> bool:
-    """Return whether no other choice of victims is equally good. If so, the victims are fixed in the model."""
+    """Return whether no other choice of victims is equally good. In this case, fix the victims in the model."""
     others = [flag for flag in model.evict.values() if not search.solution[flag.index]]
     if search.try_improve(Sum(tuple((1, flag) for flag in others))):
         return False

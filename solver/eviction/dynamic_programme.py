@@ -19,7 +19,7 @@ from solver.bounds.member_classes import MemberClass
 from solver.capacity import Counts
 from solver.cp_sat.solve import Solved
 from solver.eviction.lower_bounds import INFEASIBLE_PRICE, EvictionPrices, LexicographicWeights
-from solver.eviction.node_victims import Offer, Offers
+from solver.eviction.node_victims import VictimChoice, VictimSearch
 from solver.instance import Instance
 from solver.objective import ComparisonKey, ordered
 from solver.tree_dp.min_plus import INFEASIBLE_COST, Layout, layout_of
@@ -39,10 +39,10 @@ _MEMBERS = 128
 _NODES = 3_000
 """The most usable nodes of a gang that is solved here."""
 _EFFORT = 50_000
-"""The most choices of victims to examine, on all nodes together. They take a fraction of a second."""
+"""The most choices of victims to examine, on all nodes together. To examine so many takes a fraction of a second."""
 _TABLE_WORDS = 4
-"""How many words of the nodes' tables count as one examined choice. They take longer, up to a second or two. The search
-that runs otherwise takes longer still.
+"""How many words of the nodes' tables count as one examined choice of victims. The largest tables take longer to
+compute than the choices, up to two seconds. The CP-SAT search that runs otherwise takes longer still.
 """
 _PLENTY = 2
 """The first plan uses the cheapest nodes that together have this many times the needed capacity."""
@@ -71,10 +71,10 @@ def solve_eviction_dp(instance: Instance, prices: EvictionPrices) -> Solved | No
 
 
 class _EvictionDp:
-    """The search over the domains of the required level, in order of their lower bounds on the price of victims.
+    """The search over the domains of the gang's required level, in order of their lower bounds on the price of victims.
 
-    `room`: the instance in which all useful victims are gone. `offers[node]`: the best victims there for 0, 1, ...
-    members.
+    `room`: the instance in which all useful victims are gone. `choices[node]`: the best choices of victims on a node
+    for 0, 1, ... members.
     """
 
     def __init__(
@@ -82,12 +82,12 @@ class _EvictionDp:
     ) -> None:
         self.instance, self.room, self.kind, self.rules, self.prices = instance, room, kind, rules, prices
         self.members = len(kind.ranks)
-        self.offers: dict[int, list[Offer | None]] = {}
+        self.choices: dict[int, list[VictimChoice | None]] = {}
         self.effort = 0
 
     def best(self) -> Solved | None:
-        """Return the best plan in any domain; None if there is none, or if the relaxed plan is not valid. Raises
-        `TooLargeError`.
+        """Return the best plan in any domain. None if no domain has a plan, or if the best relaxed plan breaks a limit
+        on evictions. Raises `TooLargeError`.
         """
         domains = range(self.instance.tree.count(self.prices.level))
         least = {domain: self.prices.least(domain) for domain in domains}
@@ -101,8 +101,8 @@ class _EvictionDp:
         return None if best is None else self._solved(best)
 
     def _best_in(self, domain: int, most: int) -> "_DomainPlan | None":
-        """Return the best relaxed plan in a domain, if its price is at most `most`. If there is none, the result is
-        None or a more expensive plan.
+        """Return the best relaxed plan in a domain if its price is at most `most`. If every plan there is more
+        expensive, the result is None or one of these plans.
         """
         cheap = self.prices.cheap_nodes(domain, _PLENTY)
         first = self._leaf(cheap) if most == INFEASIBLE_PRICE - 1 else None
@@ -120,10 +120,10 @@ class _EvictionDp:
         inside[chosen] = True
         instance = replace(self.room, capacity=np.where(inside, self.room.capacity, 0))
         for node in self.instance.deadline.iterate(chosen):
-            if node not in self.offers:
-                self.offers[node] = self._offered(node)
+            if node not in self.choices:
+                self.choices[node] = self._choices_on(node)
         tables = _eviction_tables(
-            instance, (self.kind, self.rules), self.prices.weights, {node: self.offers[node] for node in chosen}
+            instance, (self.kind, self.rules), self.prices.weights, {node: self.choices[node] for node in chosen}
         )
         self._spend(len(chosen) * tables.layout.words // _TABLE_WORDS)
         best: _DomainPlan | None = None
@@ -134,35 +134,37 @@ class _EvictionDp:
                     best = leaf
         return best
 
-    def _offered(self, node: int) -> list[Offer | None]:
+    def _choices_on(self, node: int) -> list[VictimChoice | None]:
         """Return the best choice of victims on a node for 0, 1, ... members; None for a number that does not fit."""
         shape = self.kind.shape
         requests = self.instance.problem.shapes[shape].requests
-        offers = Offers(self.instance, node, self.prices.shares_on(node), requests, self.prices.elsewhere)
+        search = VictimSearch(self.instance, node, self.prices.shares_on(node), requests, self.prices.elsewhere)
         found, spent = [], 0
         for count in range(min(self.members, int(self.room.capacity[shape, node])) + 1):
-            found.append(offers.best(count))
-            self._spend(offers.effort - spent)
-            spent = offers.effort
+            found.append(search.best(count))
+            self._spend(search.effort - spent)
+            spent = search.effort
         return found
 
     def _spend(self, effort: int) -> None:
-        """Add to the effort so far. Raises `TooLargeError` if it exceeds its limit."""
+        """Add `effort` (examined choices of victims) to the effort so far. Raises `TooLargeError` if the sum exceeds
+        its limit.
+        """
         self.effort += effort
         if self.effort > _EFFORT:
             raise TooLargeError
 
     def _solved(self, leaf: "_DomainPlan") -> Solved | None:
-        """Return the relaxed plan, or None if the plan is not valid or its price is too low.
+        """Return the relaxed plan `leaf` as a solution; None if the plan is not valid or its price is too low.
 
-        It is not valid if it breaks a running gang without evicting it whole, or exceeds a disruption budget. Its price
-        is too low if a gang goes whole and none of the members that pay for it is a victim. None also if the choice of
-        victims on a node is only a bound.
+        The plan is not valid if it breaks a running gang without evicting it whole, or exceeds a disruption budget. Its
+        price is too low if a gang is evicted whole and none of the members that bear a share of the gang's price is a
+        victim. None also if the price of a node's victims is only a lower bound.
         """
         problem = self.instance.problem
         row = seated(leaf.tables, leaf.domain, self.members)
-        chosen = [self.offers[node][count] for node, count in sorted(Counter(row).items())]
-        gone = frozenset(victim for offer in chosen if offer is not None for victim in offer.victims)
+        chosen = [self.choices[node][count] for node, count in sorted(Counter(row).items())]
+        gone = frozenset(victim for choice in chosen if choice is not None for victim in choice.victims)
         cut, broken = gangs_cut(problem.victims, gone), gangs_broken(problem, gone)
         if any(cut[gang] < problem.victim_gangs[gang].running for gang in broken):
             return None
@@ -170,7 +172,7 @@ class _EvictionDp:
             return None
         if any(len(budget.victims & gone) > budget.allowed for budget in problem.budgets):
             return None
-        if any(offer is None or not offer.exact for offer in chosen):
+        if any(choice is None or not choice.exact for choice in chosen):
             return None
         rows: list[tuple[int | None, ...]] = [() for _ in problem.sets]
         rows[self.kind.pod_set] = tuple(row)
@@ -179,19 +181,19 @@ class _EvictionDp:
 
 @dataclass(frozen=True, slots=True)
 class _Costs:
-    """The costs of victims for the tables. `offers[node]`: the best choices of victims for 0, 1, ... members.
+    """The costs of victims for the tables. `choices[node]`: the best choices of victims for 0, 1, ... members.
 
     `largest`: by name of a sum in the tables, its upper bound. `starts`: the start times of all victims, ascending.
     """
 
     weights: LexicographicWeights
-    offers: dict[int, list[Offer | None]]
+    choices: dict[int, list[VictimChoice | None]]
     largest: dict[str, int]
     starts: list[int]
 
 
 class _EvictionTables(DomainTables):
-    """Tables for alike members in which the choice of victims (`Offer`) adds its price to the cost of a node."""
+    """Tables for alike members in which the price of a node's victims (`VictimChoice`) is part of the node's cost."""
 
     def __init__(
         self, instance: Instance, rule: tuple[MemberClass, CountingRules], layout: Layout, costs: _Costs
@@ -208,37 +210,41 @@ class _EvictionTables(DomainTables):
         }
 
     def _node_key(self, node: int, most: int) -> int:
-        """Return the key of a node that holds up to `most` members. Nodes with equal offers share one table."""
+        """Return the key of the table of a node that holds up to `most` members. Nodes with equal choices of victims
+        share one table.
+        """
         level = self.instance.tree.depth - 1
-        offers = self.costs.offers[node][: min(most, self.members) + 1]
+        choices = self.costs.choices[node][: min(most, self.members) + 1]
         weight = self._shape.preferences.get(node, 0)
         potential, limits = self.instance.potential[node], self._limits(level, node)
-        costs = tuple(None if each is None else (each.price, each.waits, each.starts) for each in offers)
+        costs = tuple(None if each is None else (each.price, each.waits, each.starts) for each in choices)
         key = self._key(("paid", costs, weight, potential, limits))
         if key not in self.raw:
-            counts = np.arange(len(offers), dtype=np.int64)
+            counts = np.arange(len(choices), dtype=np.int64)
             alone = np.zeros((self.layout.words, len(counts)), dtype=np.int64)
             self._add(alone, "preferences", counts * (self.best_weight - weight))
-            for count, offer in enumerate(offers):
-                self._pay(alone[:, count : count + 1], offer)
+            for count, choice in enumerate(choices):
+                self._pay(alone[:, count : count + 1], choice)
             self.raw[key] = alone
             self.products.tables.append(self._with_own(level, potential, limits, alone))
         return key
 
-    def _pay(self, column: Counts, offer: Offer | None) -> None:
-        """Add the cost of an offer to a table's column. None makes the column infeasible."""
-        if offer is None:
+    def _pay(self, column: Counts, choice: VictimChoice | None) -> None:
+        """Add the cost of a choice of victims to one column of a table, in place. `choice` None: no victims free
+        enough, so the column becomes infeasible.
+        """
+        if choice is None:
             column[:] = INFEASIBLE_COST
             return
-        for name, part in _parts(self.costs.weights, offer.price):
+        for name, part in _parts(self.costs.weights, choice.price):
             self._add(column, name, np.array([part]))
-        self._add(column, "terminating", np.array([offer.waits]))
-        for start, times in Counter(offer.starts).items():
+        self._add(column, "terminating", np.array([choice.waits]))
+        for start, times in Counter(choice.starts).items():
             self._add(column, _started(start), np.array([times]))
 
 
 def _parts(weights: LexicographicWeights, price: int) -> list[tuple[str, int]]:
-    """Return a price as sums of the tables: pairs of a name and a part of the price."""
+    """Return a price as sums of the tables: pairs of a sum's name and the part of the price that belongs to it."""
     return [(f"price {place}", part) for place, part in enumerate(weights.parts(price))]
 
 
@@ -246,11 +252,13 @@ def _eviction_tables(
     instance: Instance,
     rule: tuple[MemberClass, CountingRules],
     weights: LexicographicWeights,
-    offers: dict[int, list[Offer | None]],
+    choices: dict[int, list[VictimChoice | None]],
 ) -> _EvictionTables:
-    """Return the tables for these offers of nodes. Raises `TooLargeError` if the sums do not fit into words."""
+    """Return the tables for the given choices of victims. `choices[node]`: for 0, 1, ... members; `rule`: the gang's
+    member class and its limits on counts. Raises `TooLargeError` if the sums do not fit into words.
+    """
     kind, _ = rule
-    given = [[each for each in options if each is not None] for options in offers.values()]
+    given = [[each for each in options if each is not None] for options in choices.values()]
     dearest: dict[str, list[int]] = {}
     for options in given:
         parts = [dict(_parts(weights, each.price)) for each in options]
@@ -259,8 +267,8 @@ def _eviction_tables(
     started = Counter[int]()
     for options in given:
         most = Counter[int]()
-        for offer in options:
-            most |= Counter(offer.starts)
+        for choice in options:
+            most |= Counter(choice.starts)
         started += most
     primary, secondary = around_split(
         sums_of(instance, kind)
@@ -272,7 +280,7 @@ def _eviction_tables(
     layout = layout_of(primary, secondary)
     if layout is None:
         raise TooLargeError
-    costs = _Costs(weights, offers, dict(primary + secondary), sorted(started))
+    costs = _Costs(weights, choices, dict(primary + secondary), sorted(started))
     return _EvictionTables(instance, rule, layout, costs)
 
 
@@ -283,8 +291,7 @@ def _started(start: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _DomainPlan:
-    """The best plan whose narrowest domain is `domain`. `price`: the price of its victims, with the parts of goal 1 as
-    digits.
+    """The best plan whose narrowest domain is `domain`. `price`: the value of goal 1 (victims) as one number.
 
     `score`: its goal values in their order, up to the victims' start times.
     """
@@ -305,9 +312,10 @@ class _DomainPlan:
 
 
 def _leaf_of(tables: _EvictionTables, level: int, number: int) -> _DomainPlan | None:
-    """Return the best plan of all members in a domain; None if they do not fit.
+    """Return the best plan of all members in a domain; None if the members do not fit.
 
-    Also None if the best plan uses only one domain of the next narrower level: it is then the plan of that domain.
+    Also None if the best plan uses only one domain of the next narrower level, because the plan is then found in that
+    narrower domain.
     """
     domain = tables.domain(level, number)
     if domain is None or not holds(tables, domain, tables.members):

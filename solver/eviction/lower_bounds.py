@@ -2,7 +2,7 @@
 
 A price is one number whose digits are the parts of goal 1: victims by priority, broken gangs, evicted amount of the
 scarcest resource. If a running gang must be evicted whole, its price is divided among its members on nodes where the
-planned gang may run. So no plan costs less than the prices of the victims on its nodes.
+planned gang may run. So the sum of the prices of the victims on a plan's nodes is never more than the plan's price.
 """
 
 from collections.abc import Iterable
@@ -26,8 +26,8 @@ Each priority adds at most 63 + 8 bits to a real price, so prices of 14,000 prio
 _SLOT_BITS = 59
 """The bits of a price that the table of slots holds. If a price has more, the lower ones are cut off."""
 _SHARE_BITS = 8
-"""Prices are multiples of 1/256 in each part separately, so that a share of a gang's price needs no bits of another
-part.
+"""In each part of a price, the smallest unit is 1/256 (8 bits). A share of a gang's price is rounded to this unit, so
+it needs no bits of another part.
 """
 _WORD = 48
 """The most bits of neighbouring digits that are added as one number, so that sums fit 64 bits."""
@@ -37,11 +37,11 @@ MANY = 32
 
 @dataclass(frozen=True, slots=True)
 class LexicographicWeights:
-    """The weights of a price's digits: a victim by its priority, a broken gang, and a unit of the scarcest resource
-    (`unit`).
+    """The weights of a price's digits: of a victim by its priority, of a broken gang, and of a unit of the scarcest
+    resource (`unit`).
 
-    `scarce`: the position of that resource. `shift`: how many low bits of a price do not fit the table of slots.
-    `cuts`: bit positions that divide a price into parts of whole digits; the last one is 0.
+    `scarce`: the position of the scarcest resource. `shift`: how many low bits of a price do not fit the table of
+    slots. `cuts`: bit positions that divide a price into parts of whole digits; the last position is 0.
     """
 
     priority: dict[int, int]
@@ -67,7 +67,9 @@ class LexicographicWeights:
         return tuple(found)
 
     def price(self, parts: Iterable[int]) -> int:
-        """Return the price of summed parts: the inverse of `parts`."""
+        """Return a price as one number, given its parts as `parts` returns them. The parts may be sums over several
+        nodes.
+        """
         return sum(part << cut for part, cut in zip(parts, self.cuts, strict=True))
 
 
@@ -75,7 +77,8 @@ class LexicographicWeights:
 class _Columns:
     """Arrays over the useful victims, in the order of `instance.useful`. `held`: victims x resources, their requests.
 
-    `positions`: of the victims in the problem. `gang`: -1 for a victim without a gang.
+    `positions`: the victims' positions in the problem. `gang`: the running gang of each victim; -1 for a victim without
+    a gang.
     """
 
     positions: Counts
@@ -90,11 +93,12 @@ class EvictionPrices:
     """Lower bounds on the price of victims for each node of an instance. One domain of `level` (or ROOT) must hold the
     gang.
 
-    `slots[node, k]`: a lower bound on the additional price of member k + 1 on a node, in units of `1 << weights.shift`.
-    `needed`: the missing members of the minimum. `shares[victim]`: the price of a member of a running gang that must be
-    evicted whole, as a share of the gang's price. `fixed`: victims that can never be evicted. `elsewhere[victim]`:
-    members of the same running gang that go with this one and are outside its domain, or where the planned gang may not
-    run. Only one member of the gang in each domain has such an entry.
+    `slots[node, k]`: a lower bound on the additional price of victims if a node gets member k + 1 after k members, in
+    units of `1 << weights.shift`. `needed`: the members that are missing to the gang's minimum. `shares[victim]`: for a
+    victim whose eviction means that its gang is evicted whole, its share of the gang's price. `fixed`: victims that can
+    never be evicted. `elsewhere[victim]`: members of the same running gang that are evicted with this victim and are
+    outside its domain, or where the planned gang may not run. In each domain, only one member of a running gang has
+    such an entry.
     """
 
     instance: Instance
@@ -108,7 +112,7 @@ class EvictionPrices:
     columns: _Columns
 
     def of(self, victims: Iterable[int]) -> int:
-        """Return the price of a plan that evicts these victims: its value of goal 1 as one number."""
+        """Return the price of evicting these victims: the value of goal 1 as one number."""
         problem, gone = self.instance.problem, tuple(victims)
         broken = len(gangs_broken(problem, gone))
         return sum(self.weights.of(problem.victims, victim) for victim in gone) + broken * self.weights.broken
@@ -128,12 +132,14 @@ class EvictionPrices:
 
     @cached_property
     def _by_node(self) -> tuple[Counts, Counts]:
-        """The places of the useful victims in order of their nodes, and the nodes in that order."""
+        """Two arrays: the positions in `instance.useful` in order of the victims' nodes, and these nodes."""
         order: Counts = np.argsort(self.columns.node, kind="stable")
         return order, self.columns.node[order]
 
     def least(self, domain: int) -> int:
-        """Return a lower bound on the price of a plan in a domain. `INFEASIBLE_PRICE`: no plan exists there."""
+        """Return a lower bound on the price of victims of any plan in a domain. `INFEASIBLE_PRICE`: no plan exists
+        there.
+        """
         least, _ = self._cheapest(domain)
         return INFEASIBLE_PRICE if least >= INFEASIBLE_SLOT else least << self.weights.shift
 
@@ -149,7 +155,7 @@ class EvictionPrices:
         return tuple(nodes[: max(enough, at_least)].tolist())
 
     def nodes_within(self, domain: int, most: int) -> list[int]:
-        """Return the nodes of a domain that a plan with a price of at most `most` can use."""
+        """Return the nodes of a domain that can be in a plan whose victims cost at most `most` (a price)."""
         least, dearest = self._cheapest(domain)
         nodes = np.array(self.instance.tree.nodes(self.level, domain), dtype=np.int64)
         first = self.slots[nodes, 0]
@@ -158,10 +164,10 @@ class EvictionPrices:
         return found
 
     def _cheapest(self, domain: int) -> tuple[int, int]:
-        """Return the summed cost of the cheapest slots that the gang needs in a domain, and the cost of the most
-        expensive of them.
+        """Return two costs: the sum of the cheapest slots that the gang needs in a domain, and the most expensive one
+        of these slots. A slot is one additional member on a node.
 
-        Two times `INFEASIBLE_SLOT`: the domain has too few slots.
+        Both are `INFEASIBLE_SLOT` if the domain has too few slots.
         """
         slots = self.slots[list(self.instance.tree.nodes(self.level, domain))].ravel()
         slots = slots[slots < INFEASIBLE_SLOT]
@@ -230,8 +236,8 @@ def _lexicographic_weights(instance: Instance, columns: _Columns) -> Lexicograph
 
 
 def _words(digits: list[int]) -> list[list[int]]:
-    """Group neighbouring digits, given by their bits, into words of at most `_WORD` bits. Each word keeps space for the
-    bits of shares.
+    """Group neighbouring digits into words of at most `_WORD` bits. `digits`: the bits of each digit. Each word keeps
+    `_SHARE_BITS` bits for shares of a gang's price.
     """
     words = list[list[int]]()
     for bits in digits:
@@ -245,7 +251,8 @@ def _words(digits: list[int]) -> list[list[int]]:
 def _largest(instance: Instance, columns: _Columns, amounts: Counts) -> int:
     """Return an upper bound on the sum of `amounts` (one for each useful victim) over the victims of a best plan.
 
-    Victims without a gang go from at most as many nodes as there are members. All victims with a gang may go.
+    Of the victims without a gang, a best plan evicts only those on at most as many nodes as there are pending members.
+    All victims with a gang count, because a gang may be evicted whole.
     """
     alone = columns.gang < 0
     on = np.zeros(len(instance.problem.nodes), dtype=np.int64)
@@ -255,8 +262,8 @@ def _largest(instance: Instance, columns: _Columns, amounts: Counts) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Gangs:
-    """The result for members of running gangs that must be evicted whole: see `shares`, `fixed` and `elsewhere` in
-    `EvictionPrices`.
+    """For victims that their running gang cannot spare, because their eviction means that the gang is evicted whole:
+    the values `shares`, `fixed` and `elsewhere` of `EvictionPrices`.
     """
 
     shares: dict[int, int]
@@ -265,8 +272,8 @@ class _Gangs:
 
 
 def _gangs(instance: Instance, level: int, columns: _Columns, weights: LexicographicWeights) -> _Gangs:
-    """Return the prices of the members that their running gang cannot spare: they are evicted only if the gang is
-    evicted whole.
+    """Return the shares of a gang's price for victims that their running gang cannot spare. Such a victim is evicted
+    only if its gang is evicted whole.
     """
     problem = instance.problem
     members: dict[int, list[int]] = {}
@@ -300,11 +307,11 @@ def _by_domain(instance: Instance, level: int, gang_victims: list[int]) -> list[
 def _add_shares(
     found: _Gangs, weights: LexicographicWeights, own: dict[int, int], near: list[int], needed: frozenset[int]
 ) -> None:
-    """Divide the price of a whole running gang among its `needed` members in one domain, and record the shares in
-    `found`.
+    """Divide the price of a running gang that is evicted whole among its `needed` members in one domain, and record the
+    shares in `found`.
 
-    `near`: its members in the domain. Members that are not needed pay their own price, because they may go alone.
-    `own`: the price of each member by itself.
+    `near`: the gang's members in the domain. Members that are not needed pay their own price, because they may be
+    evicted alone. `own`: the price of each member by itself.
     """
     paying = [victim for victim in near if victim in needed]
     if not paying:
@@ -316,8 +323,8 @@ def _add_shares(
 
 
 def _divided(weights: LexicographicWeights, price: int, near: list[int]) -> dict[int, int]:
-    """Return each member's share of a gang's price, divided part by part. The first members pay the remainder of the
-    division.
+    """Return, by victim in `near`, its share of a gang's price. Every part of the price is divided by itself. The first
+    victims bear the remainder of the division.
     """
     shares = dict.fromkeys(near, 0)
     for part, cut in zip(weights.parts(price), weights.cuts, strict=True):
@@ -328,10 +335,10 @@ def _divided(weights: LexicographicWeights, price: int, near: list[int]) -> dict
 
 
 def _paid(columns: _Columns, weights: LexicographicWeights, gangs: _Gangs) -> Counts:
-    """Return, by useful victim, a lower bound on its price in units of the table of slots; `INFEASIBLE_SLOT`: it cannot
-    be evicted.
+    """Return, by useful victim, a lower bound on its price in units of `1 << weights.shift`; `INFEASIBLE_SLOT` if the
+    victim cannot be evicted.
 
-    The shift rounds down, so sums stay lower bounds.
+    Prices are rounded down, so sums stay lower bounds.
     """
     paid = (columns.held[:, weights.scarce] * weights.unit) >> weights.shift
     for priority, weight in weights.priority.items():

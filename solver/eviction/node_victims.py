@@ -13,22 +13,23 @@ _STEPS = 2_000
 ResourceVector = tuple[int, ...]
 """An amount of each resource of the problem, each in its own unit."""
 VictimCounts = tuple[int, ...]
-"""How many victims of each class are evicted, in the order of `Offers`. A class has victims of equal price and
-requests.
+"""How many victims of each class are evicted, in the order of the classes in `VictimSearch`. The victims of a class
+have equal prices and equal requests.
 """
 
 
 class TooManyError(Exception):
-    """There are too many choices of victims to examine all of them."""
+    """A node has too many choices of victims to examine all of them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """A choice of victims on a node that makes space for a number of members. It is the best choice if `exact`.
+class VictimChoice:
+    """A choice of victims on a node whose eviction makes space for a given number of members. It is the best choice if
+    `exact`.
 
-    `price`: that of the victims. `waits`: the capacity that the members use and terminating pods still hold. `starts`:
-    the start times of the victims, the earliest first. `exact` False: there were too many choices to examine. The offer
-    then has no victims, and its price is a lower bound.
+    `price`: the price of the victims (goal 1 as one number). `waits`: the capacity that the members use and terminating
+    pods still hold. `starts`: the start times of the victims, the earliest first. If `exact` is False, there were too
+    many choices to examine: `victims` is empty, and `price` is a lower bound.
     """
 
     price: int
@@ -39,7 +40,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Alike:
+class _VictimClass:
     """A class of victims with equal price and requests, in order of preference: the latest start first, then the first
     name.
     """
@@ -51,14 +52,14 @@ class _Alike:
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """The total requests of some classes of victims. `cheapest`: by resource, the best ratio of price to amount of any
-    victim, as a pair; None: no victim holds any.
+    """The total requests of some classes of victims. `cheapest`: by resource, the price and the amount of the victim
+    with the lowest price per amount; None: no victim holds any of the resource.
     """
 
     total: ResourceVector
     cheapest: tuple[tuple[int, int] | None, ...]
 
-    def with_kind(self, kind: _Alike) -> "_Rest":
+    def with_kind(self, kind: _VictimClass) -> "_Rest":
         """Return the totals with one more class of victims."""
         pairs = zip(self.cheapest, kind.requests, strict=True)
         return _Rest(
@@ -67,8 +68,8 @@ class _Rest:
         )
 
     def least(self, missing: ResourceVector) -> int | None:
-        """Return a lower bound on the price of freeing the missing amounts; None if these victims do not hold
-        enough.
+        """Return a lower bound on the price of victims of these classes that together free the amounts `missing`; None
+        if all victims of the classes hold too little.
         """
         least = 0
         for have, unit, amount in zip(self.total, self.cheapest, missing, strict=True):
@@ -80,16 +81,16 @@ class _Rest:
 
 
 def _cheaper(one: tuple[int, int] | None, other: tuple[int, int]) -> tuple[int, int]:
-    """Return the pair with the lower ratio of price to amount. `one` None: `other`."""
+    """Return the one of two pairs (price, amount) with the lower price per amount. If `one` is None, return `other`."""
     return other if one is None or other[0] * one[1] < one[0] * other[1] else one
 
 
-class Offers:
+class VictimSearch:
     """Finds the best choice of victims on one node for any number of alike members.
 
     `shares[victim]`: the price of a victim, which is positive. Victims that can never be evicted have no entry.
-    `requests`: of each member. `elsewhere[victim]`: victims on other nodes that must be evicted with this one.
-    `effort`: the number of choices examined so far, or equivalent work.
+    `requests`: what one member requests, by resource. `elsewhere[victim]`: victims on other nodes that must be evicted
+    with this victim. `effort`: the number of choices examined so far, or equivalent work.
     """
 
     def __init__(
@@ -108,7 +109,7 @@ class Offers:
             alone = victim + 1 if victim in elsewhere else 0
             by_kind.setdefault((shares[victim], tuple(self._pods.requests[victim].tolist()), alone), []).append(victim)
         self._kinds = [
-            _Alike(price, held, tuple(alike)) for (price, held, _), alike in sorted(by_kind.items(), reverse=True)
+            _VictimClass(price, held, tuple(alike)) for (price, held, _), alike in sorted(by_kind.items(), reverse=True)
         ]
         rests = [_Rest((0,) * len(requests), (None,) * len(requests))]
         for kind in reversed(self._kinds):
@@ -117,8 +118,10 @@ class Offers:
         self._steps = 0
         self.effort = len(shares)
 
-    def best(self, members: int) -> Offer | None:
-        """Return the best choice of victims for this number of members; None if they do not fit whatever is evicted."""
+    def best(self, members: int) -> VictimChoice | None:
+        """Return the best choice of victims that makes space for `members` members on the node. None if the members do
+        not fit even when all victims are evicted.
+        """
         free = self._node.free
         missing = tuple(
             members * asked - there if members * asked > 0 else 0
@@ -128,25 +131,30 @@ class Offers:
         missing = self._without(missing, forced)
         self._steps = 0
         self.effort += len(self._kinds)
-        best: Offer | None = None
+        best: VictimChoice | None = None
         try:
             for counts in self._choices(0, missing, forced, 0, []):
-                offer = self._offer(counts, members * self._requests[self._scarce])
-                if best is None or self._better(offer, best):
-                    best = offer
+                choice = self._choice(counts, members * self._requests[self._scarce])
+                if best is None or self._better(choice, best):
+                    best = choice
         except TooManyError:
-            return self._at_least(missing, forced)
+            return self._lower_bound(missing, forced)
         return best
 
-    def _at_least(self, missing: ResourceVector, forced: VictimCounts) -> Offer:
-        """Return an offer whose price is a lower bound for all choices. `missing`: the amounts that are missing once
-        the `forced` victims are gone.
+    def _lower_bound(self, missing: ResourceVector, forced: VictimCounts) -> VictimChoice:
+        """Return a `VictimChoice` without victims whose price is a lower bound. No choice of victims that makes space
+        for the members is cheaper.
+
+        `forced`: by class, the victims that every such choice contains. `missing`: the amounts that must still be freed
+        when the forced victims are evicted.
         """
         paid = sum(count * kind.price for kind, count in zip(self._kinds, forced, strict=True))
-        return Offer(paid + (self._rests[0].least(missing) or 0), 0, (), (), exact=False)
+        return VictimChoice(paid + (self._rests[0].least(missing) or 0), 0, (), (), exact=False)
 
     def _forced(self, missing: ResourceVector) -> VictimCounts:
-        """Return, by class, how many victims must go: without them, all others together free too little."""
+        """Return, by class of victims, how many victims every choice must evict to free `missing`. With fewer victims
+        of the class, all other victims on the node together free too little.
+        """
         rest = self._rests[0].total
         return tuple(
             max(
@@ -162,7 +170,9 @@ class Offers:
         )
 
     def _without(self, missing: ResourceVector, counts: VictimCounts) -> ResourceVector:
-        """Return the amounts that are still missing once this number of victims of each class is gone."""
+        """Return the amounts that are still missing when `counts` victims, by class, are evicted. `missing`: the
+        amounts that are missing before.
+        """
         for kind, count in zip(self._kinds, counts, strict=True):
             missing = tuple(amount - count * held for amount, held in zip(missing, kind.requests, strict=True))
         return missing
@@ -170,11 +180,12 @@ class Offers:
     def _choices(
         self, place: int, missing: ResourceVector, forced: VictimCounts, price: int, bound: list[int]
     ) -> Iterator[VictimCounts]:
-        """Yield choices: by class, how many victims go, including the `forced` ones. No choice costs more than the one
-        before.
+        """Yield choices of victims that free the amounts `missing`: by class from position `place` on, the number of
+        evicted victims, the `forced` ones included. No choice costs more than the choice before it.
 
-        The most expensive classes are decided first, with as few victims as possible. `place`: the class to decide
-        next. `bound`: the prices of the choices so far, without the forced victims; the last one is the least.
+        The most expensive classes are decided first, with as few victims as possible. `price`: the price of the victims
+        decided so far, without the forced ones. `bound`: the prices of the choices yielded so far, without the forced
+        victims; the last one is the least. Raises `TooManyError` after too many steps.
         """
         self._steps += 1
         self.effort += 1
@@ -196,37 +207,39 @@ class Offers:
             for rest in self._choices(place + 1, left, forced, price + count * kind.price, bound):
                 yield (before + count, *rest)
 
-    def _most(self, kind: _Alike, before: int, missing: ResourceVector) -> int:
-        """Return how many victims of a class may go beyond the `before` forced ones. More would free nothing that is
-        missing.
+    def _most(self, kind: _VictimClass, before: int, missing: ResourceVector) -> int:
+        """Return how many victims of a class may be evicted in addition to the `before` forced ones. Further evictions
+        would free nothing of the amounts `missing`.
         """
         wanted = [
             -(-amount // held) for amount, held in zip(missing, kind.requests, strict=True) if amount > 0 and held > 0
         ]
         return min(len(kind.victims) - before, max(wanted, default=0))
 
-    def _offer(self, counts: VictimCounts, used: int) -> Offer:
-        """Return the offer of a choice. `used`: the amount of the scarcest resource that the members use."""
+    def _choice(self, counts: VictimCounts, used: int) -> VictimChoice:
+        """Return the `VictimChoice` that evicts `counts` victims, by class. `used`: the amount of the scarcest resource
+        that the members use.
+        """
         victims = [victim for kind, count in zip(self._kinds, counts, strict=True) for victim in kind.victims[:count]]
         freed = int(self._pods.requests[victims, self._scarce].sum()) if victims else 0
         now = max(0, self._node.free[self._scarce] - self._node.terminating[self._scarce] + freed)
         victims += [other for victim in victims for other in self._elsewhere.get(victim, ())]
-        return Offer(
+        return VictimChoice(
             sum(count * kind.price for kind, count in zip(self._kinds, counts, strict=True)),
             max(0, used - now),
             tuple(sorted(map(self._started, victims))),
             tuple(victims),
         )
 
-    def _better(self, one: Offer, other: Offer) -> bool:
-        """Return whether one offer is better: by price, then waiting capacity, then later start times, then victims'
-        names.
+    def _better(self, one: VictimChoice, other: VictimChoice) -> bool:
+        """Return whether `one` is better than `other`: by price, then by the capacity of terminating pods that members
+        use, then by later start times, then by victims' names.
         """
         rank, best = ((each.price, each.waits, tuple(-start for start in each.starts)) for each in (one, other))
         return rank < best or (rank == best and self._names(one) < self._names(other))
 
-    def _names(self, offer: Offer) -> list[tuple[object, ...]]:
-        return sorted(self._name(victim) for victim in offer.victims)
+    def _names(self, choice: VictimChoice) -> list[tuple[object, ...]]:
+        return sorted(self._name(victim) for victim in choice.victims)
 
     def _name(self, victim: int) -> tuple[object, ...]:
         return natural_key(self._pods.keys[victim])

@@ -47,8 +47,8 @@ def slot_costs(instance: Instance, victims: PaidVictims, most: int) -> Counts:
 
 
 def most_on_a_node(instance: Instance) -> int:
-    """Return an upper bound on the members of any node, once all of its victims are gone: each resource counts the
-    least request.
+    """Return an upper bound on the number of members on any node, once all victims are gone: how often the smallest
+    request of every resource fits.
     """
     # amounts: nodes x resources; fitting: nodes, the minimum over the requested resources.
     least = _least_requests(instance)
@@ -58,8 +58,8 @@ def most_on_a_node(instance: Instance) -> int:
 
 
 def _totals(instance: Instance, victims: PaidVictims, most: int) -> Counts:
-    """Return, nodes x (`most` + 1), a lower bound on the price of victims for 0, 1, ... members on a node, each number
-    by itself.
+    """Return, nodes x (`most` + 1), a lower bound on the price of the victims that must be evicted for 0, 1, ...
+    members on a node. Each number of members is bounded by itself.
     """
     problem = instance.problem
     least = _least_requests(instance)
@@ -88,10 +88,10 @@ def _least_requests(instance: Instance) -> Counts:
 
 
 def _batches(usable: NDArray[np.bool_], on: Counts) -> Iterator[tuple[Counts, Counts]]:
-    """Yield batches of usable nodes with equally many victims: the nodes, and an array nodes x victims of places in
-    `on`.
+    """Yield batches of usable nodes that have equally many victims. A batch is the nodes, and an array nodes x victims
+    of positions in `on`.
 
-    `on`: the nodes of the victims, ascending.
+    `on`: the node of each victim, ascending.
     """
     counts = np.bincount(on, minlength=len(usable))
     starts = np.cumsum(counts) - counts
@@ -125,9 +125,10 @@ def _cheapest(held: Counts, paid: Counts, missing: Counts) -> Counts:
 def _cheapest_at_least(held: Counts, paid: Counts, missing: Counts) -> Counts:
     """Return, nodes x members, a lower bound on the price of the cheapest victims that free enough.
 
-    It takes as many victims as would suffice if each were the largest of its resource, and prices each as the cheapest.
-    The bound is at least the price of victims without which all others free too little. Arguments are those of
-    `_cheapest`.
+    A node needs as many victims as would suffice if each were the largest in its resource, and each is priced as the
+    cheapest. If some victims are necessary because all others free too little, the bound is at least their price.
+    `held[node, victim, resource]`: requests. `paid[node, victim]`: prices. `missing[node, members, resource]`: what
+    must be freed.
     """
     # freed[node, k, resource]: the requests of the k + 1 victims with the largest ones. others[node, victim, resource]:
     # the requests of all other victims. price[node, k]: the price of the k cheapest. This is a lower bound: fewer
@@ -147,12 +148,12 @@ def _cheapest_at_least(held: Counts, paid: Counts, missing: Counts) -> Counts:
 
 
 def _marginal(totals: Counts) -> Counts:
-    """Return, nodes x members, the additional cost of each member along the lower convex hull of `totals`, rounded
-    down.
+    """Return, nodes x members, the additional cost of each further member on a node, along the lower convex hull of
+    `totals`, rounded down.
 
     totals: nodes x (members + 1), slots: nodes x members. For every n, slots[:n].sum() <= totals[n], and slots never
-    decrease along a row. So the n cheapest slots of any nodes are a lower bound for n members there, however they are
-    divided. A knapsack with convex costs is solved by taking the cheapest slots.
+    decrease along a row. So the n cheapest slots of any nodes are a lower bound for n members on these nodes, however
+    they are divided. A knapsack with convex costs is solved by taking the cheapest slots.
     """
     nodes, most = totals.shape[0], totals.shape[1] - 1
     slots = np.full((nodes, most), INFEASIBLE_SLOT, dtype=np.int64)

@@ -1,9 +1,10 @@
-"""The best plan with evictions, by CP-SAT over a small model: only nodes that a best plan can use at their price are in
-it.
+"""The best plan with evictions, by CP-SAT over a small model. Nodes that no best plan can use at its price of victims
+are left out of the model.
 
-Every domain that may hold the gang has a least price (`solver.eviction.lower_bounds`). Domains are solved from the
-cheapest on, until the next one costs more than a known plan. In each domain, a plan over its cheapest nodes is an upper
-bound of the price. Nodes whose lower bound exceeds it are left out (fixing by reduced costs).
+Every domain that may hold the gang has a least price of victims (`solver.eviction.lower_bounds`). Domains are solved
+from the cheapest on, until the next domain costs more than a known plan. In each domain, a plan over its cheapest nodes
+gives an upper bound of the price. Nodes whose lower bound exceeds the upper bound are left out (fixing by reduced
+costs).
 """
 
 from collections.abc import Callable
@@ -75,7 +76,7 @@ def solve_evicting(
 
 
 def _solved_by_counting(instance: Instance, prices: EvictionPrices) -> Solved | None:
-    """Return the best plan by the dynamic programme; None if it does not find one or takes too long."""
+    """Return the best plan by the dynamic programme; None if the dynamic programme finds no plan or takes too long."""
     try:
         return solve_eviction_dp(replace(instance, deadline=instance.deadline.share(_COUNTING)), prices)
     except OutOfTimeError:
@@ -85,9 +86,10 @@ def _solved_by_counting(instance: Instance, prices: EvictionPrices) -> Solved | 
 def _best_of(
     instance: Instance, prices: EvictionPrices, branches: list[_PricedDomain], budget: TimeBudget, *, proven: bool
 ) -> Solved | None:
-    """Return the best plan in domains of the same price, solved in order of their lower bounds. None if none was found.
+    """Return the best plan in domains whose plans have the same price of victims. The domains are solved in order of
+    their lower bounds. None if no plan was found.
 
-    `proven`: whether it is proven that no other domain is as cheap.
+    `proven`: whether it is proven that no other domain has so low a price.
     """
     best: tuple[ComparisonKey, Solved] | None = None
     bounded = [(_bound(instance, prices, branch) if len(branches) > 1 else (), branch) for branch in branches]
@@ -108,9 +110,10 @@ def _best_of(
 def _cheapest(
     instance: Instance, prices: EvictionPrices, budget: TimeBudget, lowest: int
 ) -> tuple[list[_PricedDomain], bool]:
-    """Return the domains whose plans may have the lowest price of victims, and whether it is proven that no others do.
+    """Return the domains whose plans may have the lowest price of victims, and whether it is proven that no other
+    domain has so low a price.
 
-    `lowest`: the price of a known plan; `INFEASIBLE_PRICE`: none is known.
+    `lowest`: the price of a known plan; `INFEASIBLE_PRICE`: no plan is known.
     """
     held = {instance.tree.domain(prices.level, instance.pinned_node(seat)) for seat in instance.pinned}
     domains = [domain for domain in range(instance.tree.count(prices.level)) if held <= {domain}]
@@ -134,10 +137,10 @@ def _cheapest(
 def _priced(
     instance: Instance, prices: EvictionPrices, domain: int, budget: TimeBudget, lowest: int
 ) -> _PricedDomain | SolveStatus:
-    """Return the price of a domain as far as it is proven, with the nodes that plans of that price can use.
+    """Return the bounds on the price of victims in a domain, with the nodes that plans between these bounds can use.
 
-    `SolveStatus.INFEASIBLE`: no plan costs at most `lowest`. `SolveStatus.UNKNOWN`: time ran out before a plan was
-    found.
+    `lowest`: the lowest price known so far. `SolveStatus.INFEASIBLE`: no plan in the domain costs at most `lowest`.
+    `SolveStatus.UNKNOWN`: time ran out before a plan was found.
     """
     nodes = prices.cheap_nodes(domain, _PLENTY, WORTHWHILE)
     first = solve_within(_narrowed(instance, nodes), budget, terms(SolvePhase.PRICE))
@@ -156,8 +159,8 @@ def _priced(
 
 
 def _narrowed(instance: Instance, nodes: tuple[int, ...] | list[int]) -> Instance:
-    """Return the instance in which pending members may only use these nodes. Only victims whose eviction helps there
-    are useful.
+    """Return the instance in which pending members may only use these nodes. Its useful victims are only those whose
+    eviction helps on these nodes.
     """
     inside = np.zeros(len(instance.problem.nodes), dtype=np.bool_)
     inside[list(nodes)] = True
@@ -167,7 +170,9 @@ def _narrowed(instance: Instance, nodes: tuple[int, ...] | list[int]) -> Instanc
 
 
 def _bound(instance: Instance, prices: EvictionPrices, branch: _PricedDomain) -> ComparisonKey:
-    """Return a lower bound on the plans in a domain: the first entries of the key that `_key` returns for a plan."""
+    """Return a lower bound on the goal values of all plans in a domain: the first entries of the comparison key that
+    `_key` returns for a plan.
+    """
     narrow = _narrowed(instance, branch.nodes)
     spread, preference_score = bounds_by_counting(narrow)
     everybody = (-len(instance.pending) - len(instance.pinned),)

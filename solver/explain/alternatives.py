@@ -42,8 +42,8 @@ def next_door(problem: Problem, plan: Plan, limits: Limits, deadline: Deadline =
 
 
 def _level(instance: Instance, plan: Plan) -> int | None:
-    """Return the narrowest level above the node that has several domains, of which one holds the plan. None if there is
-    none.
+    """Return the narrowest level above the node that has several domains and of which one domain holds the plan. None
+    if no level is so.
     """
     for level in range(instance.tree.depth - 2, -1, -1):
         used = {instance.tree.domain(level, node) for row in plan.nodes for node in row if node is not None}
@@ -53,8 +53,8 @@ def _level(instance: Instance, plan: Plan) -> int | None:
 
 
 def _pairs(goals: tuple[Goal, ...], others: tuple[Goal, ...]) -> Iterator[tuple[str, str, int, int]]:
-    """Yield goal, part, and the values of both plans, in the order of the goals. If the plans have different parts,
-    only the goal's value is compared.
+    """Yield, in the order of the goals, a goal's name, the name of one of its parts, and the part's value in both
+    plans. If the plans have different parts, the goal's value is compared instead, with part "".
     """
     for one, other in zip(goals, others, strict=True):
         if one.parts.keys() == other.parts.keys():

@@ -18,10 +18,10 @@ PLACED = "the members that are missing have their nodes elsewhere"
 
 
 def excluded_nodes(instance: Instance, level: int, domains: list[int]) -> Iterator[dict[str, int]]:
-    """Yield, for each of `domains`, how many nodes can hold no member, by reason. Each node counts once; the most
-    frequent reason comes first.
+    """Yield, for each domain in `domains` (numbers at `level`), how many of its nodes can hold no member, by reason.
+    Each node counts once; the most frequent reason comes first.
 
-    Capacity counts as if all victims were gone that may be evicted.
+    Victims that may be evicted count as gone.
     """
     problem = instance.problem
     shapes = list(dict.fromkeys(member.shape for member in pending(problem)))
@@ -41,14 +41,14 @@ def excluded_nodes(instance: Instance, level: int, domains: list[int]) -> Iterat
 
 
 def _evictable(instance: Instance) -> list[int]:
-    """Return the useful victims, without those under a disruption budget that allows no eviction."""
+    """Return the useful victims that may be evicted: no disruption budget that covers them has `allowed` 0."""
     kept = frozenset[int]().union(*(budget.victims for budget in instance.problem.budgets if budget.allowed <= 0))
     return [victim for victim in instance.useful if victim not in kept]
 
 
 def _blocked(problem: Problem, evictable: list[int]) -> dict[int, dict[int, str]]:
-    """Return, by shape and node, the reason of a conflict with a victim that cannot be evicted. Other nodes have no
-    entry.
+    """Return, by shape and node, the reason why a victim that cannot be evicted keeps members of the shape off the
+    node. Nodes without such a victim have no entry. `evictable`: the victims that may be evicted.
     """
     may_go, found = set(evictable), dict[int, dict[int, str]]()
     for rule in problem.conflicts:
@@ -61,11 +61,12 @@ def _blocked(problem: Problem, evictable: list[int]) -> dict[int, dict[int, str]
 def _reason(
     instance: Instance, blocked: dict[int, dict[int, str]], amounts: Counts, node: int, shapes: list[int]
 ) -> str:
-    """Return why a node can hold no member: the conflict or missing resource of the first shape for which the node is
-    eligible.
+    """Return why a node can hold no member: the conflict or missing resource of the first shape in `shapes` for which
+    the node is eligible.
 
-    The gang's scarcest resource is checked first. If the node is eligible for no shape, the reason is that of the first
-    shape.
+    The gang's scarcest resource is checked first. If the node is eligible for no shape, the result is the reason why it
+    is not eligible for the first shape. `blocked`: by shape and node, the reasons of conflicts. `amounts`: free
+    amounts.
     """
     problem = instance.problem
     for position in shapes:

@@ -1,4 +1,6 @@
-"""Whether a gang can never fit, whatever other pods run: by counting, which is quick and a proof."""
+"""Whether a gang can never fit, whatever other pods run. Counting the nodes' capacity answers this quickly, and is a
+proof.
+"""
 
 from dataclasses import replace
 
@@ -15,11 +17,11 @@ from solver.tree_dp.single_class_counts import has_room, members_by_domain
 
 
 def too_small_for(problem: Problem) -> NearDomain | None:
-    """Return the domain of the required level (or the cluster) that holds the most members, if counting proves that
-    none holds the minimum. Else None.
+    """Return the domain of the required level (or the cluster) that holds the most members, if counting proves that no
+    domain holds the minimum. Else None.
 
-    `fits` is an upper bound unless the members are alike. It reaches `needed` if the members fit by number and not by
-    the constraints of the gang's sets.
+    `fits` of the result is exact if the members are alike, else an upper bound. `fits` can reach `needed`: enough
+    members fit then, but the constraints of the gang's sets are not met.
 
     :param problem: without victims and without members that have a node.
     """

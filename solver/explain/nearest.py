@@ -27,14 +27,15 @@ _SHOWN = 5
 MANY_SEATS = 8_000
 """The most variables of a CP-SAT model for an explanation."""
 _EXACT = 8
-"""The most domains that CP-SAT fills, if counting alone does not find how many members they hold."""
+"""The most domains that CP-SAT fills with members, if counting alone does not find how many members they hold."""
 _PORTION = 1 / 2
 """The share of the explanation's time that filling one domain may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldMembers:
-    """How many members each domain of the required level (or ROOT) holds, if minimums do not matter (`counts`).
+    """By domain of the required level (or ROOT), how many members it holds (`counts`). Neither the gang's minimum nor
+    the minimums of its sets must be reached.
 
     `plans`: the placement of these members, for domains that were filled one by one. The plans have no goals.
     """
@@ -45,15 +46,17 @@ class HeldMembers:
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """The domains that miss the fewest members. `plan`: the placement in the first of them; None if it is not known."""
+    """The domains that miss the fewest members. `plan`: the placement of members in the first of these domains; None if
+    it is not known.
+    """
 
     domains: tuple[NearDomain, ...]
     plan: Plan | None
 
 
 def held_by_domains(problem: Problem, budget: TimeBudget) -> HeldMembers:
-    """Return how many members each domain of the required level (or ROOT) can hold without evictions, if minimums do
-    not matter.
+    """Return how many members each domain of the required level (or ROOT) can hold without evictions. Neither the
+    gang's minimum nor the minimums of its sets must be reached.
 
     Pinned members in the domain count.
     """
@@ -68,10 +71,11 @@ def held_by_domains(problem: Problem, budget: TimeBudget) -> HeldMembers:
 def near_domains(
     problem: Problem, budget: TimeBudget, held: HeldMembers | None = None, *, refused: bool = True
 ) -> Nearest:
-    """Return the domains that miss the fewest members, as if every victim were gone that may be evicted.
+    """Return the domains that miss the fewest members, as if every victim that may be evicted were gone.
 
-    `held`: how many members each domain holds; None: it is computed. `refused`: it is proven that no plan exists. Then
-    no domain is reported to hold all needed members, even if as many fit that are not the right ones of each set.
+    `held`: how many members each domain holds; None: this is computed. `refused`: whether it is proven that no plan
+    exists. If so, `fits` of a domain is less than `needed`, even if enough members fit, because they are then not the
+    right members of each set.
     """
     instance = instance_of(problem, evicting=True, deadline=budget.wall.deadline)
     level, needed = deciding_level(problem), needed_members(problem)
@@ -98,10 +102,11 @@ def near_domains(
 
 
 def counted_plan(instance: Instance, level: int, domain: int, count: int) -> Plan | None:
-    """Return a plan of `count` members on the first nodes of a domain that hold them, with all victims on these nodes
+    """Return a plan of `count` members on the first nodes of a domain that hold them. All victims on these nodes are
     evicted.
 
-    None if the gang has several member classes or constraints on counts, or if the victims may not all be evicted.
+    None if the gang has several member classes or constraints on counts in a domain, or if not all of the victims may
+    be evicted.
     """
     found = countable(cleared(instance))
     if found is None or found[1].numbers:
@@ -124,7 +129,9 @@ def _without_minimums(problem: Problem) -> Problem:
 
 
 def _held_when_cleared(instance: Instance, level: int, budget: TimeBudget) -> HeldMembers:
-    """Return how many members the best domains hold with evictions; for the other domains, an upper bound."""
+    """Return how many members the best domains hold if all victims that may be evicted are gone. For every other
+    domain, return an upper bound of this number.
+    """
     counted = members_by_domain(cleared(instance), level)
     if counted is None:
         return _filled(instance, level, _at_most(instance, level), budget, enough=_SHOWN)
@@ -137,11 +144,11 @@ def _held_when_cleared(instance: Instance, level: int, budget: TimeBudget) -> He
 def _filled(
     instance: Instance, level: int, most: dict[int, int], budget: TimeBudget, *, enough: int, counted: bool = False
 ) -> HeldMembers:
-    """Return how many members the domains hold. `most`: an upper bound for each domain, which stays if the domain is
-    not filled.
+    """Return how many members the domains of `level` hold. `most`: an upper bound for each domain, which is returned
+    for a domain that is not filled.
 
-    The most promising domains are filled, until `enough` of them are known to hold more than any other. `counted`:
-    `most` is exact for domains where all victims may be evicted.
+    The domains with the highest bounds are filled with members, until `enough` of them are known to hold more than any
+    other. `counted`: `most` is exact for domains where all victims may be evicted.
     """
     held, plans = dict(most), dict[int, Plan]()
     known: list[int] = []
@@ -159,13 +166,13 @@ def _filled(
 
 
 def _may_be_cleared(instance: Instance, level: int, domain: int) -> bool:
-    """Return whether all victims may be evicted from those nodes of a domain that can hold a member."""
+    """Return whether all victims on nodes of a domain may be evicted. Only nodes that can hold a member count."""
     usable = set(np.flatnonzero(instance.usable).tolist())
     return closure_of_nodes(instance.problem, usable.intersection(instance.tree.nodes(level, domain))) is not None
 
 
 def _filled_one(instance: Instance, level: int, domain: int, budget: TimeBudget) -> Plan | None:
-    """Return a plan of as many members as fit in one domain; None if that number is not proven."""
+    """Return a plan that places as many members as fit in one domain; None if it is not proven that no more fit."""
     rows = filled(instance, level, domain)
     if rows is not None:
         return Plan(rows, (), (), Proof.FEASIBLE)
@@ -180,7 +187,7 @@ def _filled_one(instance: Instance, level: int, domain: int, budget: TimeBudget)
 
 
 def _at_most(instance: Instance, level: int) -> dict[int, int]:
-    """Return, by domain, an upper bound on its members, pinned ones included."""
+    """Return, by domain of `level`, an upper bound on the gang's members in it, pinned members included."""
     most = most_members(instance, pending(instance.problem), level)
     pinned = placed_by_domains(instance, level)
     return {domain: int(most[domain]) + pinned[domain] for domain in _open_domains(instance, level)}

@@ -36,7 +36,7 @@ from solver.tree_dp.single_class_tables import countable
 from solver.verify.rules import broken_rules
 
 _SHARE = 1 / 8
-"""The share of a solve's time that verifying one change may take."""
+"""The share of a solve's time that the verification of one change may take."""
 _REASONS = 3
 """The most changes to be tried that make excluded nodes eligible."""
 _FEWER = 3
@@ -49,8 +49,8 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of the request or the cluster, as words that end a sentence, and the changed problem. `plan`: a
-    candidate plan for it.
+    """A change of the request or the cluster: `words`, which end a sentence, and the changed problem. `plan`: a
+    candidate plan for the changed problem.
     """
 
     words: str
@@ -59,8 +59,8 @@ class Change:
 
 
 def explained(problem: Problem, answer: NoPlan, limits: Limits, deadline: Deadline = NO_DEADLINE) -> NoPlan:
-    """Return the rejection with the nearest domains, the capacity of each domain without evictions, and changes that
-    make the gang fit.
+    """Return the rejection `answer` with three additions: the nearest domains, the capacity of each domain without
+    evictions, and changes after which the gang fits.
 
     If the deadline passes first, the fields hold what is known by then.
     """
@@ -121,10 +121,10 @@ def _fits_somewhere(instance: Instance, budget: TimeBudget) -> bool:
 
 
 def _counted(instance: Instance) -> bool | None:
-    """Return whether a plan exists, by counting members as if every victim on the nodes that it uses were evicted.
+    """Return whether a plan exists, by counting members. Every victim on the nodes that a plan uses counts as evicted.
 
-    None if that is not known: such plans exceed limits on evictions, or counting does not express all constraints of
-    the gang.
+    None if counting does not decide this: the plans that it finds exceed limits on evictions, or counting does not
+    express all constraints of the gang.
     """
     cleared_room = has_room(cleared(instance))
     if not cleared_room:
@@ -135,9 +135,10 @@ def _counted(instance: Instance) -> bool | None:
 
 
 def _cleared_plans(instance: Instance) -> Iterator[Plan]:
-    """Yield plans in the domains with the most capacity, with every victim on their nodes evicted.
+    """Yield plans in the domains with the most capacity. Each plan evicts every victim on its nodes.
 
-    They may exceed limits on evictions. If the gang has constraints on counts in a domain, only the best plan is tried.
+    The plans may exceed limits on evictions. If the gang has constraints on counts in a domain, only the best plan is
+    tried.
     """
     problem, found = instance.problem, countable(cleared(instance))
     if found is not None and found[1].numbers:
@@ -155,7 +156,9 @@ def _cleared_plans(instance: Instance) -> Iterator[Plan]:
 
 
 def remedies(problem: Problem, nearest: Nearest, budget: TimeBudget) -> Iterator[Change]:
-    """Yield changes that work: of each sort of change, the smallest."""
+    """Yield changes after which the gang has a plan: of each sort of change, such as more capacity or a lower minimum,
+    the smallest.
+    """
     for sort in (
         _more_slots(problem, nearest),
         _fewer_members(problem, nearest),
@@ -169,10 +172,11 @@ def remedies(problem: Problem, nearest: Nearest, budget: TimeBudget) -> Iterator
 
 
 def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
-    """Yield changes that add capacity for the missing members to the nearest domain: on an existing node, then on new
-    nodes.
+    """Yield changes that add capacity for the missing members to the nearest domain: first on an existing node, then on
+    new nodes.
 
-    Only members that may use some node there count, because a new node may be closed to the other members, too.
+    Capacity is added only for members that may use some node of the domain, because a new node may be closed to the
+    other members, too.
     """
     if not nearest.domains:
         return
@@ -213,10 +217,11 @@ def _inside(path: tuple[str, ...]) -> str:
 def _nodes_to_enlarge(
     problem: Problem, shapes: Collection[int], path: tuple[str, ...], plan: Plan | None
 ) -> Iterator[int]:
-    """Yield at most two nodes of a domain that could get more capacity: one without members of the plan, and one with a
-    member.
+    """Yield at most two nodes of a domain that could get more capacity: a node without members of the plan, and a node
+    with a member.
 
-    Constraints between members decide which of the two helps: exclusions need the first, affinity needs the second.
+    Constraints between members decide which of the two helps: exclusions need a node without members, affinity needs a
+    node with a member.
     """
     used = {node for row in plan.nodes for node in row if node is not None} if plan is not None else set[int]()
     layout, open_nodes = problem.nodes.layout, frozenset.intersection(*(problem.shapes[each].nodes for each in shapes))
@@ -226,17 +231,19 @@ def _nodes_to_enlarge(
 
 
 def _with_room(problem: Problem, node: int, amounts: tuple[int, ...]) -> Problem:
-    """Return the problem with these amounts added to a node's free amounts. Negative free amounts count as 0 before."""
+    """Return the problem with `amounts` added to a node's free amounts. Negative free amounts are set to 0 before the
+    addition.
+    """
     free = problem.nodes.free.copy()
     free[node] = np.maximum(free[node], 0) + np.array(amounts, dtype=np.int64)
     return replace(problem, nodes=problem.nodes.with_free(free))
 
 
 def _open_to(problem: Problem, path: tuple[str, ...]) -> tuple[list[int], tuple[str, ...]]:
-    """Return the shapes of pending members that may use some node of a domain, and the narrowest domain with all such
-    nodes.
+    """Return two values: the shapes of pending members that may use some node of the domain `path`, and the path of the
+    narrowest domain with all such nodes.
 
-    A domain without nodes counts as open to all shapes. If the members may use all of its nodes, its own path is
+    A domain without nodes counts as open to all shapes. If the members may use all nodes of the domain, its own path is
     returned.
     """
     shapes = sorted({member.shape for member in pending(problem)})
@@ -255,8 +262,8 @@ def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _with_members(problem: Problem, plan: Plan | None, places: list[int]) -> Plan | None:
-    """Return the plan with more members on these nodes, as many as there are `places`. Sets below their minimum come
-    first. None without a plan.
+    """Return the plan with one more member for each entry of `places`, on the node of the entry. Sets below their
+    minimum get members first. None if `plan` is None.
     """
     if plan is None:
         return None
@@ -305,9 +312,10 @@ def _spread_with(rule: Spread, groups: tuple[str | None, ...]) -> Spread:
 
 
 def _with_groups(problem: Problem, groups: tuple[str | None, ...], new: tuple[Node, ...]) -> tuple[str | None, ...]:
-    """Return the groups, followed by those of the new nodes.
+    """Return the groups (by node) of the old nodes, followed by the groups of the `new` nodes.
 
-    If every node has its own group, so has a new node. Otherwise it has the group of another node in its domain.
+    If every old node has a group of its own, so has each new node. Otherwise a new node has the group of another node
+    in its domain.
     """
     named = [group for group in groups if group is not None]
     if len(set(named)) == len(named):
@@ -318,7 +326,9 @@ def _with_groups(problem: Problem, groups: tuple[str | None, ...], new: tuple[No
 
 
 def _fewer_members(problem: Problem, nearest: Nearest) -> Iterator[Change]:
-    """Yield lower minimums, the largest first. If several sets have members, one of the sets gives up members."""
+    """Yield changes to a lower minimum, the smallest reduction first. If several sets have members, each change lowers
+    the minimum of one set.
+    """
     filled = [position for position, pod_set in enumerate(problem.sets) if pod_set.members]
     if not nearest.domains:
         return
@@ -335,7 +345,9 @@ def _fewer_members(problem: Problem, nearest: Nearest) -> Iterator[Change]:
 
 
 def _fewer_of_one(problem: Problem, filled: list[int], missing: int, plan: Plan | None) -> Iterator[Change]:
-    """Yield changes in which the minimum of one set drops by at least the number of missing members."""
+    """Yield changes in which the minimum of one set is lowered by at least the number of missing members. `filled`: the
+    sets that have members.
+    """
     needed = needed_members(problem)
     for fewer in range(missing, missing + _FEWER):
         for position in filled:
@@ -348,8 +360,8 @@ def _fewer_of_one(problem: Problem, filled: list[int], missing: int, plan: Plan 
 
 
 def _wider_level(problem: Problem) -> Iterator[Change]:
-    """Yield wider required levels, from the nearest on, then none at all. The gang's level comes first, then those of
-    its sets.
+    """Yield changes to a wider required level, from the next wider level on, and last to no required level. The gang's
+    level is changed first, then the level of each set.
     """
     if problem.required is not None:
         name = problem.levels[problem.required]
@@ -394,7 +406,7 @@ def _without(rule: Conflict) -> str:
 
 
 def _dropped_rules(problem: Problem) -> Iterator[Change]:
-    """Yield changes that drop all constraints of one sort, such as all disruption budgets or all slices."""
+    """Yield changes that remove all constraints of one sort, such as all disruption budgets or all slices."""
     if problem.budgets:
         names = ", ".join(budget.name for budget in problem.budgets)
         yield Change(f"more evictions allowed by {names}", replace(problem, budgets=()))

@@ -1,7 +1,9 @@
-"""Place the blocks of a gang one after the other, each where its evictions cost the least, without backtracking.
+"""Place the blocks of a gang one after the other, without backtracking. A block is placed where its evictions cost the
+least.
 
-A block is tried in the domains that may be the cheapest. Its cost there is compared with the lower bounds of the other
-domains to decide whether to try another one. Nodes are taken in the order in which a compact plan fills them.
+A block is tried in the domains where it may be the cheapest. Its cost in a tried domain is compared with the lower
+bounds of the other domains, to decide whether to try another domain. Nodes are taken in the order in which a compact
+plan fills them.
 """
 
 from collections.abc import Container, Iterator, Sequence
@@ -21,27 +23,27 @@ from solver.instance import Instance, Seat
 from solver.tree import ROOT
 
 _Heap = list[tuple[float, int, int]]
-"""Domains for a block, as a heap: the estimated cost of the block there, the domain's place in the filling order, the
-domain.
+"""A heap of domains that may hold a block: an estimate of the block's cost in the domain, the domain's place in the
+filling order, and the domain.
 """
 _Heaps = dict[object, _Heap]
-"""Heaps of domains, by the key (`sign`) of interchangeable blocks that share a heap."""
+"""Heaps of domains by the key (`sign`) of a block. Interchangeable blocks have one key and so share a heap."""
 _Candidate = tuple[int, float, int, int]
-"""A node for one more member: the pods in its topology spread groups, a lower bound of the cost, its place in the
-filling order, the node.
+"""A node for one more member, as four values. They are the number of pods in its topology spread groups, a lower bound
+of the member's cost, the node's place in the filling order, and the node.
 """
 
 _TRIES, _AGAIN = 24, 3
-"""How many domains are tried for a block. `_AGAIN` holds for a block inside another block, and if an interchangeable
-block was tried before.
+"""How many domains are tried for a block. `_AGAIN` is the number for a block inside another block, and for a block
+after an interchangeable one.
 """
 _EFFORT = 240
-"""How many tries all outermost blocks share."""
+"""How many tries (one block in one domain) all outermost blocks together have."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockPlace:
-    """A domain, given by its level (or ROOT) and its number. A block is placed inside it."""
+    """A domain in which a block is to be placed: its level (or ROOT) and its number."""
 
     level: int
     domain: int
@@ -49,8 +51,8 @@ class BlockPlace:
 
 @dataclass(frozen=True, slots=True)
 class Seated:
-    """A placed part of a gang. For a run, `nodes` has the node of each member; for a block, `parts` has its placed
-    parts.
+    """A part of a gang (a block or a run of members) with the nodes on which it is placed. A run has `nodes`, the node
+    of each member. A block has `parts`, its placed parts.
     """
 
     part: Block | Run
@@ -64,8 +66,8 @@ class Seated:
             yield from part.all_nodes()
 
     def seats(self, order: Sequence[int]) -> Iterator[tuple[Seat, int]]:
-        """Yield all members with their nodes. Interchangeable parts are exchanged so that ranks follow `order`, the
-        nodes' places in the tree.
+        """Yield each member of the part with its node. Interchangeable parts swap their nodes so that members in order
+        of rank get nodes in the order `order`. `order`: by node, its place in the tree.
         """
         if isinstance(self.part, Run):
             yield from zip(self.part.seats, sorted(self.nodes, key=order.__getitem__), strict=True)
@@ -79,7 +81,9 @@ class Seated:
 
 
 def _transferred(part: Block | Run, parts: Sequence[Seated]) -> tuple[Seated, ...]:
-    """Return the placed parts of one block as those of an interchangeable block, `part`."""
+    """Return the placed parts of a block as parts of the interchangeable block `part`, on the same nodes. Empty for a
+    run.
+    """
     if isinstance(part, Run):
         return ()
     return tuple(
@@ -90,7 +94,7 @@ def _transferred(part: Block | Run, parts: Sequence[Seated]) -> tuple[Seated, ..
 class Seating:
     """Places members on the nodes of an instance and keeps the state: evicted pods, free capacity, members by group.
 
-    `over`: once it returns True, the first domain or node that is found is taken.
+    `over`: once this function returns True, the first domain or node that fits is taken.
     """
 
     def __init__(self, instance: Instance, pods: RunningPods, over: DeadlineCheck) -> None:
@@ -101,7 +105,9 @@ class Seating:
         self._depth, self._effort = 0, _EFFORT
 
     def seat(self, part: Block | Run, place: BlockPlace) -> Seated | None:
-        """Place a part inside a domain. None if it does not fit; then the state is as before."""
+        """Place a block or a run inside a domain, and return its nodes. None if the part does not fit; the state is
+        then the same as before the call.
+        """
         mark = self._mark()
         found = self._run(part, self._nodes(place)) if isinstance(part, Run) else self._alike([part], place, {})
         if found is None:
@@ -110,8 +116,8 @@ class Seating:
         return found if isinstance(found, Seated) else found[0]
 
     def as_many(self, part: Block | Run, place: BlockPlace) -> dict[Seat, int]:
-        """Place as many members of a run as fit inside a domain, or a whole block, and return their nodes. Empty if
-        nothing fits.
+        """Place as many members of a run as fit inside a domain, and return the node of each. A block is placed as a
+        whole or not at all. Empty if nothing fits.
         """
         if isinstance(part, Block):
             seated = self.seat(part, place)
@@ -121,8 +127,8 @@ class Seating:
         return dict(zip(part.seats, sorted(found, key=self.tree.order.__getitem__), strict=False))
 
     def _parts(self, block: Block, place: BlockPlace) -> Seated | None:
-        """Place all parts of a block inside one domain. None if one of them does not fit; the caller then undoes the
-        rest.
+        """Place all parts of a block inside one domain. None if a part does not fit; the caller then takes back the
+        parts that were placed before.
         """
         found: list[Seated] = []
         heaps: _Heaps = {}
@@ -137,7 +143,9 @@ class Seating:
         return Seated(block, parts=tuple(found))
 
     def _runs(self, runs: Sequence[Run], place: BlockPlace) -> list[Seated] | None:
-        """Place these runs inside one domain, one after the other; None if one of them does not fit."""
+        """Place these runs inside one domain, one after the other. None if a run does not fit; the caller then takes
+        back the runs that were placed before.
+        """
         found = []
         for run in runs:
             seated = self._run(run, self._nodes(place))
@@ -147,10 +155,10 @@ class Seating:
         return found
 
     def _alike(self, blocks: Sequence[Block], place: BlockPlace, heaps: _Heaps) -> list[Seated] | None:
-        """Place interchangeable blocks inside a domain, each where it costs the least; None if one of them does not
-        fit.
+        """Place interchangeable blocks inside the domain `place`, each block in the domain of its level where it costs
+        the least. None if a block does not fit.
 
-        `heaps`: by key, the domains for interchangeable blocks that were placed before.
+        `heaps`: by the key of a block, the heap of domains from which earlier interchangeable blocks were placed.
         """
         first = blocks[0]
         if first.level <= place.level:
@@ -178,10 +186,10 @@ class Seating:
         return found
 
     def _cheapest(self, block: Block, heap: _Heap, tries: int) -> Seated | None:
-        """Place a block in the first domain whose cost no other domain seems to undercut, or in the cheapest of `tries`
-        domains. None if none fits.
+        """Place a block in the first domain whose cost is no higher than the estimates for the other domains. After
+        `tries` domains, place it in the cheapest of them. None if the block fits nowhere.
 
-        `heap`: the domains by the estimated cost of the block there.
+        `heap`: the domains, by estimated cost of the block in each.
         """
         best: tuple[float, int, int] | None = None
         while heap:
@@ -206,7 +214,9 @@ class Seating:
         return None
 
     def _domains(self, block: Block, place: BlockPlace) -> _Heap:
-        """Return the domains inside `place` that may hold a block, as a heap by a lower bound of the cost."""
+        """Return the domains inside `place` that may hold a block, as a heap by a lower bound on the block's cost in
+        each.
+        """
         # The nodes, sorted by their domain, so that reduceat sums or compares each domain's own: domain k has the nodes
         # from starts[k] up to starts[k + 1]. bounds, places, numbers: one entry per domain.
         nodes = self._nodes(place)
@@ -226,13 +236,15 @@ class Seating:
         return heap
 
     def _bound(self, block: Block, nodes: Counts) -> float:
-        """Return a lower bound on the cost of a block on these nodes of one domain; infinite if it does not fit."""
+        """Return a lower bound on the cost of a block on `nodes`, the nodes of one domain; infinite if the block does
+        not fit.
+        """
         return float(self._bounds(block, nodes, np.zeros(1, dtype=np.int64))[0])
 
     def _bounds(self, block: Block, nodes: Counts, starts: Counts) -> Weights:
-        """Return, by domain, a lower bound on the cost of a block; infinite if it does not fit.
+        """Return, by domain, a lower bound on the cost of a block there; infinite if the block does not fit.
 
-        `nodes`: those of all domains, domain by domain. `starts`: the place in `nodes` where each domain begins.
+        `nodes`: the nodes of all domains, domain by domain. `starts`: the place in `nodes` where each domain begins.
         """
         # The bound is the largest over the shapes, each by itself, because a block places them all. least, room, most:
         # nodes (cost of one more member, members that fit without evictions, members at all). missing, cheapest, cost:
@@ -275,9 +287,9 @@ class Seating:
         return np.repeat(nodes, taken).tolist()
 
     def _one_by_one(self, run: Run, nodes: Counts, binding: list[int], wanted: int) -> list[int]:
-        """Place up to `wanted` members of a run, node by node, the cheapest first. Return their nodes.
+        """Place up to `wanted` members of a run one by one, each on the cheapest node. Return their nodes.
 
-        `binding`: the constraints that limit or count the run's members.
+        `binding`: the positions of the constraints that limit or count the run's members (`Allowances.binding`).
         """
         bounds = self.standing.at_least(run.shape, nodes)
         spreading = self.allowances.spreading(binding)
@@ -325,13 +337,13 @@ class Seating:
 
 
 def _better(heap: _Heap, cost: float) -> bool:
-    """Return whether a domain other than the first of the heap may be cheaper than this cost."""
+    """Return whether a domain of the heap, other than the first one, may cost less than `cost`."""
     return any(heap[child][0] < cost for child in (1, 2) if child < len(heap))
 
 
 def _known_costs_first(heap: list[_Candidate], nodes: Container[int]) -> list[_Candidate]:
-    """Return a heap in which the candidates with these nodes come first. Their cost is known; the cost of all others
-    counts as infinite.
+    """Return the heap again, with the candidates on `nodes` first. The cost of a member on these nodes is known; all
+    other candidates get an infinite cost.
     """
     found = [each if each[-1] in nodes else (each[0], np.inf, *each[2:]) for each in heap]
     heapify(found)

@@ -41,12 +41,14 @@ class Block:
 
     @cached_property
     def sign(self) -> object:
-        """A key that is equal for interchangeable blocks."""
+        """A key that is equal for interchangeable blocks: blocks of one level with the same pinned nodes, whose parts
+        are interchangeable in the same order.
+        """
         return self.level, tuple(part.sign for part in self.parts), self.pinned
 
     @cached_property
     def counts(self) -> dict[int, int]:
-        """By shape, how many pending members of the block are to be placed."""
+        """By shape, how many pending members the block has."""
         found: dict[int, int] = {}
         for part in self.parts:
             counts = {part.shape: len(part.seats)} if isinstance(part, Run) else part.counts
@@ -66,7 +68,8 @@ def blocks_of(instance: Instance, seats: Sequence[Seat]) -> Block:
 
 
 def beyond(instance: Instance, seats: Sequence[Seat], placed: frozenset[Seat]) -> list["Block | Run"]:
-    """Return further members of one set as parts, to be placed one after the other. Without slices the parts are runs.
+    """Return further members of one set as blocks and runs, to be placed one after the other. A set without slices
+    gives runs only.
 
     `seats`: the members. If the set has slices, only slices without a member in `placed` are returned.
     """
@@ -81,8 +84,8 @@ def beyond(instance: Instance, seats: Sequence[Seat], placed: frozenset[Seat]) -
 def _bound_together(
     instance: Instance, pod_sets: tuple[int, ...], rules: Sequence[Together], seats: dict[int, list[Seat]]
 ) -> list[Block]:
-    """Return the sets as blocks: sets that `Together` constraints bind to each other share one block. The hardest come
-    first.
+    """Return the sets as blocks. Sets that `Together` constraints bind to each other share one block. Blocks that are
+    hard to place come first. `seats`: the members of each set.
     """
     parts: list[Block] = []
     left = list(pod_sets)
@@ -101,8 +104,8 @@ def _bound_together(
 
 
 def _chain(first: int, rules: Sequence[Together]) -> tuple[set[int], list[Together]]:
-    """Return the sets that `Together` constraints bind to `first`, directly or through other sets, and these
-    constraints.
+    """Return the sets that `Together` constraints bind to the set `first`, directly or through other sets, and the
+    constraints that bind them.
     """
     chain, inside = {first}, list[Together]()
     while more := [rule for rule in rules if rule not in inside and chain.intersection(rule.pod_sets)]:
@@ -112,7 +115,9 @@ def _chain(first: int, rules: Sequence[Together]) -> tuple[set[int], list[Togeth
 
 
 def _of_set(instance: Instance, position: int, seats: Sequence[Seat]) -> Block:
-    """Return a set as a block of its required level. Its slices and multiples are blocks inside."""
+    """Return the set at `position` as a block of its required level. The set's slices and multiples are blocks inside
+    it. `seats`: the set's pinned members, and its members to place.
+    """
     pod_set, problem = instance.problem.sets[position], instance.problem
     rules = [(rule.level, rule.size) for rule in pod_set.slices]
     rules += [(rule.level, rule.of) for rule in (*pod_set.multiples, *_alone(problem, position))]
@@ -123,16 +128,18 @@ def _of_set(instance: Instance, position: int, seats: Sequence[Seat]) -> Block:
 
 
 def _alone(problem: Problem, position: int) -> Iterable[Multiple]:
-    """Return the multiples of the whole gang if this set is its only one; else none."""
+    """Return the `Multiple` constraints of the whole gang if the set at `position` is the gang's only set;
+    else none.
+    """
     filled = [place for place, pod_set in enumerate(problem.sets) if pod_set.members]
     return problem.multiples if filled == [position] else ()
 
 
 def _in_slices(instance: Instance, seats: Sequence[Seat], rules: Sequence[tuple[int, int]]) -> list["Block | Run"]:
-    """Return the members in nested blocks. `rules`: pairs of a level and the number of members in a block, the widest
-    first.
+    """Return the members in nested blocks. `rules`: pairs of a level and the number of members in a block of that
+    level, the widest level first.
 
-    Innermost are runs, the shapes with the largest requests first.
+    The innermost blocks contain runs. The shapes with the largest requests come first.
     """
     if not rules:
         by_shape: dict[int, list[Seat]] = {}
@@ -164,5 +171,7 @@ def _size(instance: Instance, shape: int) -> int:
 
 
 def _weight(block: Block) -> tuple[int, int]:
-    """Return how hard a block is to place, as its level and its number of members. Larger is harder."""
+    """Return how hard a block is to place: its level and its number of members, for comparison. A larger value is
+    harder.
+    """
     return block.level, sum(block.counts.values())

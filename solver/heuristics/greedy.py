@@ -23,7 +23,7 @@ from solver.plan import Goal, Plan, Proof
 from solver.problem import Problem
 
 _TRIES = 3
-"""How many domains of each level narrower than the required one are tried for a more compact plan."""
+"""How many domains of each level narrower than the required level are tried, to find a more compact plan."""
 
 
 def greedy_plans(
@@ -44,8 +44,8 @@ def greedy_plans(
 
 
 def plans_of(instance: Instance, over: DeadlineCheck = no_deadline_check) -> Iterator[Plan]:
-    """Yield plans of an instance: one for each domain that may hold the gang, the most promising domain first. `over`:
-    as in `greedy_plans`.
+    """Yield plans of an instance: one plan for each domain that may hold the gang, the most promising domain first.
+    They end when `over` returns True.
     """
     pods = RunningPods(instance)
     for seats in instance.deadline.iterate(_asked_for(instance), every=1):
@@ -65,10 +65,10 @@ def plans_of(instance: Instance, over: DeadlineCheck = no_deadline_check) -> Ite
 
 
 def _asked_for(instance: Instance) -> Iterator[tuple[Seat, ...]]:
-    """Yield the members to place at first: without evictions all of them, then only the minimum. With evictions, only
-    the minimum.
+    """Yield the members that a plan must place. Without evictions, all pending members come first, and then only the
+    members of the minimum. With evictions, only the members of the minimum.
 
-    No pod is evicted for more than the minimum.
+    The reason: no pod is evicted for members beyond the minimum.
     """
     least = _minimum(instance)
     if not instance.evicting or len(least) == len(instance.pending):
@@ -78,8 +78,8 @@ def _asked_for(instance: Instance) -> Iterator[tuple[Seat, ...]]:
 
 
 def _minimum(instance: Instance) -> tuple[Seat, ...]:
-    """Return the pending members that fulfil the minimums: in each set those of the lowest ranks, then as many as the
-    gang needs beyond.
+    """Return the pending members that fulfil the minimums. In each set, the lowest ranks up to the set's minimum come
+    first. Then come as many other members as the gang's minimum needs.
     """
     problem, chosen = instance.problem, list[Seat]()
     others: list[Seat] = []
@@ -93,11 +93,13 @@ def _minimum(instance: Instance) -> tuple[Seat, ...]:
 
 
 def _places(instance: Instance, block: Block, *, everybody: bool) -> Iterator[BlockPlace]:
-    """Yield domains that may hold a block, the most promising domains first. `everybody`: the block has all members.
+    """Yield domains that may hold a block, the most promising domains first. `everybody`: whether the block has all
+    members.
 
-    Without evictions, the levels from the narrowest one up to the gang's required level are tried in this order. With
-    evictions, only the required level is tried. If the gang has no required level, the whole cluster takes its place.
-    Within a level, domains with the least cost of evictions come first, then domains with the least usable capacity.
+    Without evictions, all levels from the node level out to the gang's required level are tried, the narrowest level
+    first. With evictions, only the required level is tried. If the gang has no required level, the whole cluster takes
+    the place of this level. Within a level, domains with the least cost of evictions come first, then domains with the
+    least usable capacity.
     """
     deciding = deciding_level(instance.problem)
     narrowest = deciding if instance.evicting else instance.tree.depth - 1
@@ -105,7 +107,7 @@ def _places(instance: Instance, block: Block, *, everybody: bool) -> Iterator[Bl
     needs = covers.needs_of(block.counts)
     for level in range(narrowest, deciding - 1, -1):
         instance.deadline.check()
-        able = (covers.offers(level) >= needs).all(axis=1) if everybody else ~too_few(instance, level)
+        able = (covers.capacities(level) >= needs).all(axis=1) if everybody else ~too_few(instance, level)
         pinned = {instance.tree.domain(level, node) for node in block.pinned}
         domains = [domain for domain in np.flatnonzero(able).tolist() if pinned <= {domain}]
         cost = _costs(instance, level)
@@ -115,16 +117,16 @@ def _places(instance: Instance, block: Block, *, everybody: bool) -> Iterator[Bl
 
 
 def _costs(instance: Instance, level: int) -> Callable[[int], int]:
-    """Return a function from a domain of a level to a lower bound on the price of victims there; 0 if no prices are
-    known.
+    """Return a function that maps a domain of `level` to a lower bound on the price of victims there. The function
+    returns 0 if no prices can be computed.
     """
     prices = prices_of(instance, level) if instance.evicting else None
     return (lambda _: 0) if prices is None else prices.least
 
 
 def _plan(instance: Instance, pods: RunningPods, block: Block, place: BlockPlace, over: DeadlineCheck) -> Plan | None:
-    """Return a plan with the block inside a domain, and with as many other members as then fit. None if the block does
-    not fit.
+    """Return a plan with the block inside the domain `place`, and with as many other members as fit after it. None if
+    the block does not fit.
     """
     seating = Seating(instance, pods, over)
     seated = seating.seat(block, place)
@@ -144,7 +146,7 @@ def _plan(instance: Instance, pods: RunningPods, block: Block, place: BlockPlace
 
 
 def _extras(instance: Instance, seating: Seating, at: dict[Seat, int], place: BlockPlace) -> None:
-    """Add members beyond the minimum to `at` if they fit without further evictions. A set with slices adds whole slices
+    """Add members beyond the minimum to `at` if they fit without further evictions. A set with slices gets whole slices
     only.
 
     `at`: the node of each placed member. Sets and gangs with multiples get no further members.
@@ -163,8 +165,8 @@ def _extras(instance: Instance, seating: Seating, at: dict[Seat, int], place: Bl
 
 
 def _home(instance: Instance, position: int, at: Mapping[Seat, int], place: BlockPlace) -> BlockPlace:
-    """Return the narrowest domain that must contain further members of a set, given the nodes of the placed ones in
-    `at`.
+    """Return the narrowest domain that must contain further members of the set at `position`, because its placed
+    members are there. `at`: the node of each placed member. `place`: the domain of the gang.
     """
     pod_set, found = instance.problem.sets[position], place
     rules = [] if pod_set.required is None else [(pod_set.required, frozenset((position,)))]

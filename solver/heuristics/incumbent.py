@@ -13,7 +13,7 @@ from solver.problem import Problem
 from solver.verify.rules import verify
 
 PlanCallback = Callable[[Plan], None]
-"""Takes the plans that are found, each better than the one before."""
+"""A function that receives each plan that a solve finds. Each plan is better than the one before."""
 
 LARGE, LARGE_EVICTING = 1_000_000, 100_000
 """The size of a problem (members times nodes) from which on a greedy plan is sought before CP-SAT runs: `LARGE` without
@@ -32,7 +32,7 @@ _PLANS = 3
 
 
 def ignore_plan(_plan: Plan) -> None:
-    """Ignore the plan: the callback of callers that need the final result only."""
+    """Do nothing: the `PlanCallback` of callers that need only the final result."""
 
 
 class Incumbent:
@@ -60,10 +60,11 @@ class Incumbent:
         return True
 
     def seek(self, instance: Instance, deadline: Deadline, most: int = _PLANS) -> None:
-        """Seek greedy plans of an instance, until `most` valid ones are found or the deadline comes.
+        """Look for greedy plans of an instance, until `most` valid plans are found or the deadline comes. Better plans
+        become the incumbent.
 
-        The instance determines whether evictions are allowed. A further call with the same setting continues where the
-        last one stopped.
+        The instance determines whether evictions are allowed. A further call for an instance of the same kind, with or
+        without evictions, continues where the last call stopped.
         """
         if deadline.over:
             return
@@ -78,8 +79,8 @@ class Incumbent:
             return
 
     def or_better(self, answer: Plan | SolveStatus) -> Plan | SolveStatus:
-        """Return the better one of a search's result and the best plan known. A result without a plan is returned only
-        if no plan is known.
+        """Return the better one of `answer`, the result of a search, and the incumbent. A result without a plan is
+        returned only if there is no incumbent.
         """
         if self.plan is None:
             return answer

@@ -1,5 +1,5 @@
-"""Put as many members as possible into a domain, for explanations. It is faster than CP-SAT, and finds no plan in some
-cases.
+"""Place as many members as possible in a domain, for explanations. The method is faster than CP-SAT, but in some cases
+it finds no plan.
 """
 
 from dataclasses import replace
@@ -15,11 +15,11 @@ from solver.tree import ROOT
 
 
 def thinned(instance: Instance) -> Instance:
-    """Return the instance without nodes that only one member class can use, and that this class does not need.
+    """Return the instance without nodes that only one member class can use and does not need.
 
-    Each set keeps capacity for as many members as before, though maybe not on the best nodes. Within a domain of the
-    narrowest level that a constraint of the class names, its members could move between such nodes. No other class can
-    use the nodes. Raises `OutOfTimeError`.
+    Each set keeps capacity for as many members as before, though maybe not on the best nodes. A class does not need a
+    node if larger nodes of the same domain have capacity for all its members. The domain is of the narrowest level that
+    a constraint of the class names. Raises `OutOfTimeError`.
     """
     problem = instance.problem
     if instance.evicting or _has_neighbour_rules(problem):
@@ -45,10 +45,10 @@ def thinned(instance: Instance) -> Instance:
 
 
 def filled(instance: Instance, level: int, domain: int) -> Nodes | None:
-    """Return as many members inside a domain as an upper bound by counting allows, so no plan has more there.
+    """Return the node of each member in a plan that places as many members inside a domain as an upper bound by
+    counting. So no plan has more members there.
 
-    None if the first attempt does not reach the bound, or if constraints limit where members may be. Raises
-    `OutOfTimeError`.
+    None if the plan does not reach the bound, or if constraints limit where members may be. Raises `OutOfTimeError`.
     """
     problem, kinds = instance.problem, sorted_kinds(instance)
     free_to_go = not (_has_neighbour_rules(problem) or instance.evicting or instance.pinned)
@@ -81,8 +81,8 @@ def filled(instance: Instance, level: int, domain: int) -> Nodes | None:
 
 
 def _has_neighbour_rules(problem: Problem) -> bool:
-    """Return whether constraints relate members to pods of other sets or shapes, or the gang has multiples over all
-    sets.
+    """Return whether the problem has constraints that relate members to other pods or sets: exclusions, separations,
+    pod affinity, topology spread, or multiples of the whole gang.
     """
     apart = problem.exclusions or problem.separations
     return bool(apart or problem.affinities or problem.spreads or problem.multiples)
@@ -94,8 +94,8 @@ def _has_count_rules(pod_set: PodSet) -> bool:
 
 
 def _narrowest_rule(instance: Instance, kind: MemberClass) -> int:
-    """Return the narrowest level of which one domain must hold all members of the class's set; ROOT if there is
-    none.
+    """Return the narrowest level of which one domain must hold all members of the class's set; ROOT if no constraint
+    names such a level.
     """
     problem = instance.problem
     levels = [problem.required, problem.sets[kind.pod_set].required]
@@ -104,12 +104,12 @@ def _narrowest_rule(instance: Instance, kind: MemberClass) -> int:
 
 
 def _at_most(requests: Counts, free: Counts, most: list[int]) -> list[int]:
-    """Return, by member class, how many members make up the tightest upper bound on their total. Smaller members count
-    first.
+    """Return, by member class, the numbers of members whose sum is the tightest upper bound on the members that fit
+    together. Classes of smaller members get their members first.
 
     `requests`: classes x resources that can run short on a node. `free`: nodes x resources. `most`: by class, the most
-    members if it is alone. Capacity is measured in each resource, and in members of each class; in the latter, a member
-    of a larger class counts as several.
+    members if no other class is placed. Capacity is measured in each resource, and in members of each class; in the
+    latter, a member of a larger class counts as several.
     """
     measures = [([0] * len(most), 0)]
     measures += [(requests[:, each].tolist(), int(free[:, each].sum())) for each in range(requests.shape[1])]
@@ -121,8 +121,8 @@ def _at_most(requests: Counts, free: Counts, most: list[int]) -> list[int]:
 
 
 def _smallest_first(sizes: list[int], room: int, most: list[int]) -> list[int]:
-    """Return the most members of each class if members of these sizes share the amount `room`, the smallest sizes
-    first.
+    """Return, by class, how many members fit if members of the sizes `sizes` share the amount `room`. The smallest
+    sizes are placed first. `most`: the most members of each class.
     """
     counts = list(most)
     for place in sorted(range(len(sizes)), key=sizes.__getitem__):

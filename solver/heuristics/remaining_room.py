@@ -1,6 +1,7 @@
 """The state of the nodes while the greedy method places members: free capacity and evicted pods, with undo.
 
-Victims are chosen node by node: those that free the most for their weight (`solver.heuristics.running_pods`).
+Victims are chosen node by node. Victims that free the most capacity for their weight come first
+(`solver.heuristics.running_pods`).
 """
 
 from collections import Counter
@@ -14,12 +15,12 @@ from solver.heuristics.running_pods import RunningPods, Weights
 from solver.instance import Instance
 
 _TRIES = 3
-"""How often victims of one node are chosen again if a disruption budget or a gang forbids the evictions."""
+"""How often the victims of one node are chosen anew if a disruption budget or a running gang forbids the evictions."""
 
 
 class Toll(NamedTuple):
-    """The cost of more members on a node: the summed weight of the victims, the victims, and how many members
-    then fit.
+    """The cost of placing more members on a node: `weight`, the summed weight of the victims; `victims`; and `members`,
+    how many members fit once these victims are evicted.
     """
 
     weight: float
@@ -28,7 +29,7 @@ class Toll(NamedTuple):
 
     @property
     def each(self) -> float:
-        """The weight of the victims divided by the number of members that then fit."""
+        """The weight of the victims per member: their summed weight divided by the number of members that fit."""
         return self.weight / self.members
 
 
@@ -58,11 +59,11 @@ class RemainingRoom:
         self._left_in_budget = {place: budget.allowed for place, budget in enumerate(problem.budgets)}
 
     def mark(self) -> int:
-        """Return the present state as a number, to which `back_to` returns."""
+        """Return a number for the present state. `back_to` with this number restores the state."""
         return len(self._log)
 
     def back_to(self, mark: int) -> None:
-        """Undo all changes since this `mark`."""
+        """Undo all changes since `mark` was returned by the method `mark`."""
         while len(self._log) > mark:
             node, _, taken, toll = self._log.pop()
             if taken is not None:
@@ -77,7 +78,9 @@ class RemainingRoom:
         self._log.append((node, shape, taken, FREE))
 
     def evict(self, toll: Toll) -> None:
-        """Evict the victims of a toll: their requests become free, and the toll's weight is added."""
+        """Evict the victims of a toll. Their requests become free, and the toll's weight is added to the attribute
+        `weight`.
+        """
         self._moved(toll.victims, 1)
         self.weight += toll.weight
         self._log.append((-1, -1, None, toll))
@@ -88,10 +91,10 @@ class RemainingRoom:
         return min((max(0, free[each]) // need for each, need in self._asked[shape]), default=PLENTY)
 
     def at_least(self, shape: int, nodes: Counts) -> Weights:
-        """Return, for each of `nodes`, an estimate of the least weight of victims for one more member; infinite if it
-        cannot run there.
+        """Return, for each of `nodes`, an estimate of the least weight of the victims for one more member of the shape;
+        infinite if no member can run there.
 
-        The weight of a victim is shared if its eviction frees enough for several members.
+        If a victim frees enough for several members, each of these members bears a share of its weight.
         """
         # request: resources; free, missing, most, freeable: nodes x resources; all others: nodes. This estimates the
         # cost of one member. The number of victims is as if each were the largest, and each weighs as the lightest. If
@@ -131,10 +134,11 @@ class RemainingRoom:
         return found
 
     def toll(self, node: int, shape: int, wanted: int) -> Toll | None:
-        """Return the cost of one more member on a node; None if it cannot run there.
+        """Return the victims and the cost of placing more members of a shape on a node; None if no member can run
+        there.
 
-        `wanted`: how many members still need a node. If a whole gang must be evicted, its weight is divided by no more
-        members than these.
+        `wanted`: how many members still need a node. If a whole gang must be evicted, its weight is divided by at most
+        this number.
         """
         free, forced = self.free[node].tolist(), self._must_go(node, shape)
         for victim in forced:
@@ -167,8 +171,8 @@ class RemainingRoom:
         return None
 
     def spare(self) -> None:
-        """Take back evictions that turned out to be unnecessary, the most expensive first. Called once all members are
-        placed; there is no undo.
+        """Put back evicted victims whose eviction turned out to be unnecessary, the most expensive victims first. Call
+        it only after all members are placed, because it cannot be undone.
         """
         gone_gangs: dict[int, list[int]] = {}
         lone: list[int] = []
@@ -187,20 +191,20 @@ class RemainingRoom:
                 self._moved(part, -1)
 
     def _must_go(self, node: int, shape: int) -> list[int]:
-        """Return the pods, on any node, that must still be evicted before a member of the shape may run on this
-        node.
+        """Return the pods, on any node, that conflict with the shape on this node and are not evicted yet. They must be
+        evicted before a member may run on the node.
         """
         blocking = self._pods.conflicting.get(shape, {}).get(node)
         return sorted(blocking - self.gone) if blocking else []
 
     def _least_toll(self, node: int, shape: int) -> float:
-        """Return the smallest weight of a pod that must be evicted before a member may run on the node; 0 if there is
-        none.
+        """Return the smallest weight of a pod that must still be evicted before a member of the shape may run on the
+        node. 0 if no pod must be evicted.
         """
         return min((self._price(victim, 1) for victim in self._must_go(node, shape)), default=0.0)
 
     def _all_fit(self, victims: Sequence[int]) -> bool:
-        """Return whether all these evicted victims would fit on their own nodes again."""
+        """Return whether all these evicted victims fit on their own nodes again, beside the members placed there."""
         held: dict[int, Counts] = {}
         for victim in victims:
             node = self._pods.node[victim]
@@ -210,24 +214,25 @@ class RemainingRoom:
     def _chosen(
         self, node: int, missing: Mapping[int, int], asked: Mapping[int, int], kept: set[int], wanted: int
     ) -> list[int] | None:
-        """Return victims of a node that free the missing amounts, the best ratio of weight to gain first; None if they
-        hold too little.
+        """Return victims of a node that together free the amounts `missing` (by resource). The victims with the least
+        weight for what they free come first. None if the victims hold too little.
 
-        `asked`: the request of one member. `kept`: victims that must stay. `wanted`: the number of members that need a
-        node; freeing more is no gain.
+        `asked`: by resource, the request of one member. `kept`: victims that are not chosen, because they are chosen
+        already or may not be evicted. `wanted`: the number of members that need a node; capacity for more members is no
+        gain.
         """
         # Greedy covering by price per gain. The gain is the capacity in members (Chvatal, A greedy heuristic for the
         # set-covering problem, 1979). Then victims that are not needed are removed again, the most expensive first.
-        offers = []
+        candidates = []
         for victim in self._pods.on_node.get(node, ()):
             if victim in self.gone or victim in kept:
                 continue
             held = self._pods.holds[victim]
             gain = sum(min(wanted, held[each] / asked[each]) for each in missing if held[each] > 0)
             if gain and (price := self._price(victim, wanted)) < np.inf:
-                offers.append((price / gain, price, victim))
+                candidates.append((price / gain, price, victim))
         left, chosen = dict(missing), list[tuple[float, int]]()
-        for _, price, victim in sorted(offers):
+        for _, price, victim in sorted(candidates):
             held = self._pods.holds[victim]
             if any(amount > 0 and held[each] > 0 for each, amount in left.items()):
                 left = {each: amount - held[each] for each, amount in left.items()}
@@ -242,9 +247,10 @@ class RemainingRoom:
         return [victim for _, victim in chosen]
 
     def _forbidden(self, chosen: Sequence[int]) -> set[int]:
-        """Return some of the chosen victims that cannot be evicted together with the others; empty if all can.
+        """Return some of the victims `chosen` that cannot be evicted together with the rest of `chosen`; empty if all
+        can be evicted.
 
-        A disruption budget forbids it, or a gang would be broken of which some pods may not be evicted.
+        The eviction is forbidden by a disruption budget, or because it breaks a gang with pods that may not be evicted.
         """
         going = self._with_gangs(chosen)
         if going is None:
@@ -257,12 +263,12 @@ class RemainingRoom:
         return {under[-1]} if under else {chosen[-1]}
 
     def _budgets_with(self, victim: int) -> set[int]:
-        """Return the disruption budgets of a victim and of all victims that must be evicted with it."""
+        """Return the disruption budgets that cover a victim, or another victim that must be evicted with it."""
         return {budget for each in self._with_gangs([victim]) or () for budget in self._pods.budgets_of.get(each, ())}
 
     def _with_gangs(self, chosen: Iterable[int]) -> set[int] | None:
-        """Return these victims and all that must be evicted with them, because a broken gang is evicted whole. None if
-        that is impossible.
+        """Return the victims `chosen` and all victims that must be evicted with them, because a broken gang is evicted
+        whole. None if a gang would be broken that has pods that may not be evicted.
         """
         going = set(chosen)
         cut: dict[int, set[int]] = {}
@@ -278,7 +284,9 @@ class RemainingRoom:
         return going
 
     def _falls_short(self, gang: int, more: set[int]) -> bool:
-        """Return whether a running gang is broken if these further members are evicted, too."""
+        """Return whether the running gang is broken if the victims `more` are evicted in addition to those evicted
+        already.
+        """
         running = self.problem.victim_gangs[gang]
         count = running.running - self._left_of_gang[gang] + len(more)
         if not running.sets:
@@ -286,9 +294,11 @@ class RemainingRoom:
         return running.falls_short(more.union(each for each in self._pods.members[gang] if each in self.gone), count)
 
     def _price(self, victim: int, wanted: int) -> float:
-        """Return the weight of a victim, or its share of the weight of a gang that its eviction breaks.
+        """Return the weight of a victim. If its eviction breaks a gang, return its share of the weight of the whole
+        gang.
 
-        Infinite if it cannot be evicted, or if a member may have affinity to it. `wanted`: as in `toll`.
+        Infinite if the victim cannot be evicted, or if a member may have affinity to it. `wanted`: how many members
+        still need a node; the gang's weight is divided by at most this number.
         """
         if victim in self._pods.affinity_targets or any(
             self._left_in_budget[budget] <= 0 for budget in self._pods.budgets_of.get(victim, ())

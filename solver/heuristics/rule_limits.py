@@ -10,18 +10,20 @@ from solver.instance import Instance
 Group = int | str | None
 """The group of a node in one constraint: a domain, or the value of a topology key. None: the node is in no group."""
 _NONE_OF_THEM = 0
-"""How many members of one side a separation allows in a group that gets members of the other side."""
+"""A separation keeps two lists of shapes apart. A group that gets members of one list may have this many members of the
+other list.
+"""
 
 
 @dataclass(frozen=True)
 class _GroupLimit:
     """One constraint as a limit of groups of nodes: a group gets more `limited` members only while it has fewer than
-    `most` `counted` ones.
+    `most` `counted` members.
 
-    `most` None: topology spread, which limits nothing here, but groups with fewer pods come first. `limited` and
-    `counted` each hold sets and shapes; a member matches if its set or its shape is among them. If the limited members
-    are not counted, a group gets them only if it has at most `most` counted ones. `before`: by group, the pods counted
-    at the start.
+    If `most` is None, the constraint is topology spread. It limits nothing here, but groups with fewer pods come first.
+    `limited` and `counted` each hold sets and shapes; a member matches if its set or its shape is among them. If the
+    limited members are not counted, a group gets them only if it has at most `most` counted members. `before`: by
+    group, the pods counted at the start.
     """
 
     limited: tuple[frozenset[int], frozenset[int]]
@@ -40,7 +42,9 @@ class _GroupLimit:
 
 
 class Allowances:
-    """The constraints of an instance as limits of groups, with the members placed so far counted in their groups."""
+    """How many more members each group of nodes may get under the constraints of an instance. Members placed so far are
+    counted in their groups.
+    """
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
@@ -59,8 +63,8 @@ class Allowances:
         ]
 
     def left(self, run: Run, binding: Sequence[int], node: int, most: int) -> int:
-        """Return how many more members of a run may be placed on a node, at most `most`. `binding`: the constraints
-        that concern the run.
+        """Return how many more members of a run may be placed on a node, at most `most`. `binding`: the positions of
+        the constraints that limit or count the run's members.
         """
         for place in binding:
             rule = self._rules[place]
@@ -74,8 +78,8 @@ class Allowances:
         return most
 
     def crowd(self, binding: Sequence[int], node: int) -> int:
-        """Return how many pods are in the node's groups, summed over the topology spread constraints among
-        `binding`.
+        """Return how many pods are in the node's groups, summed over topology spread constraints. `binding`: positions
+        of constraints; all but topology spread are ignored.
         """
         return sum(
             self._counts[place][self._rules[place].group[node]]
@@ -84,7 +88,7 @@ class Allowances:
         )
 
     def spreading(self, binding: Sequence[int]) -> bool:
-        """Return whether one of the constraints `binding` is topology spread."""
+        """Return whether one of the constraints at the positions `binding` is a topology spread constraint."""
         return any(self._rules[place].most is None for place in binding)
 
     def seat(self, run: Run, node: int, count: int) -> None:
@@ -92,11 +96,11 @@ class Allowances:
         self._count(run.pod_set, run.shape, node, count)
 
     def mark(self) -> int:
-        """Return the present state as a number, to which `back_to` returns."""
+        """Return a number for the present state. `back_to` with this number restores the state."""
         return len(self._log)
 
     def back_to(self, mark: int) -> None:
-        """Undo all changes since this `mark`."""
+        """Undo all changes since `mark` was returned by the method `mark`."""
         while len(self._log) > mark:
             place, group, count = self._log.pop()
             self._counts[place][group] -= count

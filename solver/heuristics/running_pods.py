@@ -1,9 +1,9 @@
 """Tables of an instance's running pods: where they are, what their eviction costs, and which of them conflict with
 members.
 
-The cost of a victim is one number, its weight. A pod of a higher priority weighs more than many pods of lower ones. A
-gang that is evicted whole weighs as much as its members together. If several of them are on nodes where members may
-run, each bears a share.
+The cost of evicting a victim is one number, its weight. A pod of a higher priority weighs more than many pods of lower
+priorities. A gang that is evicted whole weighs as much as its members together. If several members of the gang are on
+nodes where the planned gang may run, each of these members bears a share of the gang's weight.
 """
 
 from collections import Counter
@@ -16,18 +16,18 @@ from solver.capacity import Counts
 from solver.instance import Instance
 
 Weights = NDArray[np.float64]
-"""Weights by node or by victim: what evictions there cost."""
+"""Weights by node or by victim: the cost of evictions, as one number each."""
 
 _LARGEST_WEIGHT = 1e200
 """The largest weight of one pod. Sums over all pods then stay far below the largest float, 1.8e308."""
 _STEP = 1e4
-"""The ratio of weights between one priority and the next lower one. It is smaller if there are too many priorities for
-it.
+"""The weight of a pod divided by the weight of a pod of the next lower priority. The ratio is smaller if there are so
+many priorities that weights would exceed `_LARGEST_WEIGHT`.
 """
 
 
 class RunningPods:
-    """Tables of the running pods of an instance. They never change, and each is computed at its first use."""
+    """Tables of the running pods of an instance. They never change, and each table is computed at its first use."""
 
     def __init__(self, instance: Instance) -> None:
         self.instance, self.problem = instance, instance.problem
@@ -61,7 +61,7 @@ class RunningPods:
 
     @cached_property
     def gang(self) -> list[int]:
-        """The running gang of each victim, by position of the victim; -1: it is in none."""
+        """By position of a victim, its running gang; -1 if the victim is in no gang."""
         gangs: list[int] = self.problem.victims.gang.tolist()
         return gangs
 
@@ -80,7 +80,7 @@ class RunningPods:
 
     @cached_property
     def own(self) -> list[float]:
-        """By victim, its weight alone: mainly its priority, then its share of the scarcest resource."""
+        """By victim, its weight without its gang: mainly its priority, then its share of the scarcest resource."""
         # ranks: by victim, the place of its priority among all priorities, the lowest being 0. The weight is step **
         # rank, so `step` pods of one priority weigh as much as one of the next higher one. The order is lexicographic
         # as long as fewer pods are evicted. The share of the held amount (between 0 and 1) decides at equal priority.
@@ -93,7 +93,7 @@ class RunningPods:
 
     @cached_property
     def on_node(self) -> dict[int, list[int]]:
-        """By node, its useful victims. Nodes without one have no entry."""
+        """By node, its useful victims. Nodes without useful victims have no entry."""
         found: dict[int, list[int]] = {}
         for victim in self.instance.useful:
             found.setdefault(self.node[victim], []).append(victim)
@@ -110,7 +110,7 @@ class RunningPods:
 
     @cached_property
     def rest_of_gang(self) -> dict[int, tuple[float, int]]:
-        """By running gang, the summed weight and the number of its victims before any eviction."""
+        """By running gang, the summed weight and the number of its victims, as long as none of them is evicted."""
         return {gang: (sum(map(self.own.__getitem__, members)), len(members)) for gang, members in self.members.items()}
 
     @cached_property
@@ -130,7 +130,7 @@ class RunningPods:
 
     @cached_property
     def lightest(self) -> Weights:
-        """By node, the smallest weight of a useful victim; infinite without one."""
+        """By node, the smallest weight of a useful victim; infinite if the node has no useful victim."""
         found = np.full(len(self.problem.nodes), np.inf)
         np.minimum.at(found, self.problem.victims.node[self.useful], self.shares[self.useful])
         return found
@@ -144,8 +144,8 @@ class RunningPods:
 
     @cached_property
     def shares(self) -> Weights:
-        """By victim, its weight before any eviction. If its gang cannot spare a member, it is a share of the gang's
-        weight.
+        """By victim, the cost of its eviction, as long as no pod is evicted. It is the victim's weight or, if its gang
+        cannot spare a member, a share of the gang's weight.
 
         The gang's weight is divided by the number of its members on nodes where members may run.
         """

@@ -2,8 +2,8 @@
 place.
 
 Compactness (goal 3) is decided over classes of alike nodes (`solver.multi_gang.column_generation`). Then each gang in
-turn is replanned on the capacity that the others leave. It takes the best of the places that are equally compact. Only
-the goals up to compactness are optimised over all gangs together.
+turn is replanned on the capacity that the other gangs leave. Of the equally compact places, the gang takes the best.
+Only the goals up to compactness are optimised over all gangs together.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,8 +23,8 @@ from solver.problem import Limits, Problem
 from solver.solve import decide
 
 _CHOOSING = 0.5
-"""The share of the deterministic time that CP-SAT gets to choose among columns. Generating the columns takes about as
-long, and is not counted in it.
+"""The share of the deterministic time that CP-SAT gets to choose among columns. The generation of the columns takes
+about as long, and is not counted in this share.
 """
 _SOME = Limits(deterministic=0.2, seconds=1.0)
 """The limits of a solve that replans one gang."""
@@ -32,9 +32,11 @@ _SOME = Limits(deterministic=0.2, seconds=1.0)
 
 @dataclass(frozen=True, slots=True)
 class AllPlaced:
-    """The node of each member by gang, set and rank. None for a gang that is displaced by others.
+    """The nodes of each gang's members, by set and rank. A gang that other gangs displace has None in place of its
+    nodes.
 
-    `proven`: the number of levels, from the widest on, on which all placed gangs together cannot touch fewer domains.
+    `proven`: the number of levels, from the widest on, on which all placed gangs together provably touch the fewest
+    domains.
     """
 
     nodes: tuple[Nodes | None, ...]
@@ -47,10 +49,11 @@ def place_all(
     budget: TimeBudget,
     over: DeadlineCheck = no_deadline_check,
 ) -> AllPlaced | None:
-    """Place all members of all gangs except displaced ones, as compactly as is found until `over` returns True.
+    """Place all members of all gangs except displaced gangs. The gangs are as compact together as can be found until
+    `over` returns True.
 
-    None if no placement of all of them was found, or if `shared_nodes` cannot state the gangs. `units`: as in
-    `ManyGangs`.
+    None if no placement of these gangs was found, or if `shared_nodes` cannot represent the gangs. `units`: the sizes
+    of the gangs' resource units, as in `ManyGangs`.
     """
     cluster = shared_nodes(gangs, units)
     if cluster is None:
@@ -68,7 +71,9 @@ def place_all(
 
 
 def _placed(cluster: SharedNodes, budget: TimeBudget, over: DeadlineCheck) -> AllPlaced | None:
-    """Return the placement of all gangs of the arrays; None if none was found. `over`: as in `place_all`."""
+    """Return the placement of all gangs of `cluster`; None if none was found. The search for a more compact placement
+    stops when `over` returns True.
+    """
     generation = ColumnGeneration(cluster.pricing, cluster.demands, cluster.displaced)
     chosen = generation.solve(budget.portion(_CHOOSING), over)
     nodes = None if chosen is None else _replanned(cluster, _seated(cluster, chosen), over)
@@ -81,11 +86,13 @@ def _placed(cluster: SharedNodes, budget: TimeBudget, over: DeadlineCheck) -> Al
 
 
 def _seated(cluster: SharedNodes, chosen: ChosenColumns) -> list[list[int]]:
-    """Return the nodes of each gang's members for these columns. Gangs with the largest members are placed first.
+    """Return, by gang, the nodes of its members if the gang is placed as its column says. Gangs with the largest
+    members are placed first.
 
-    A gang takes the node of a class that holds most of its remaining members, and the least beyond. A gang that does
-    not fit beside those before it gets no nodes. That can happen because columns are counted shape by shape: shapes
-    that are limited by different resources can be too many together.
+    On each class of nodes, a gang takes the node that holds most of its remaining members and leaves the least
+    capacity. A gang that does not fit beside the gangs before it gets no nodes. This can happen because columns are
+    counted for each shape by itself: members of two shapes that are limited by different resources can be too many
+    together.
     """
     free, node_class = cluster.free.copy(), cluster.pricing.classes.node_class
     nodes: dict[int, list[int]] = {column.gang: [] for column in chosen.columns}
@@ -111,10 +118,11 @@ def _seated(cluster: SharedNodes, chosen: ChosenColumns) -> list[list[int]]:
 
 
 def _replanned(cluster: SharedNodes, placed: list[list[int]], over: DeadlineCheck) -> list[list[int]] | None:
-    """Replan each gang in turn at its best place beside the others, until `over` returns True. Return the nodes by
+    """Replan each gang in turn at its best place beside the other gangs, until `over` returns True. Return the nodes by
     gang.
 
-    `placed`: the nodes so far. Gangs without nodes come first. None if one of these finds no place.
+    `placed`: the nodes so far. Gangs without nodes are planned first. None if one of the gangs without nodes finds no
+    place.
     """
     used = np.zeros_like(cluster.free)
     found = [np.array(nodes, dtype=np.int64) for nodes in placed]
@@ -134,7 +142,9 @@ def _replanned(cluster: SharedNodes, placed: list[list[int]], over: DeadlineChec
 
 
 def _best_beside(cluster: SharedNodes, gang: int, used: Counts) -> Counts | None:
-    """Return the best nodes for all members of a gang beside the amounts that others use; None if none are found."""
+    """Return the best nodes for all members of a gang if other gangs use the amounts `used`; None if no placement is
+    found.
+    """
     problem = cluster.gangs[gang]
     answer = decide(_beside(cluster, gang, used), _SOME)
     if not isinstance(answer, Plan):
@@ -144,7 +154,9 @@ def _best_beside(cluster: SharedNodes, gang: int, used: Counts) -> Counts | None
 
 
 def _beside(cluster: SharedNodes, gang: int, used: Counts) -> Problem:
-    """Return the gang's problem without evictions, with the amounts that others use subtracted from the free ones."""
+    """Return the gang's problem without evictions. The amounts `used` by other gangs are subtracted from the free
+    amounts.
+    """
     problem, sizes = cluster.gangs[gang], cluster.units[gang]
     places = [cluster.resources.index(name) for name in problem.resources]
     free = problem.nodes.free + -used[:, places] // np.array(sizes, dtype=np.int64)
@@ -158,5 +170,7 @@ def _spread(cluster: SharedNodes, nodes: Iterable[int]) -> list[int]:
 
 
 def _rows(problem: Problem, nodes: Sequence[int]) -> Nodes:
-    """Return nodes by set and rank. `nodes`: those of the one set that has members; the other sets have none."""
+    """Return nodes by set and rank. `nodes`: the nodes of the only set that has members, by rank; all other sets have
+    no members.
+    """
     return tuple(tuple(nodes) if pod_set.members else () for pod_set in problem.sets)

@@ -1,7 +1,8 @@
 """Plans several gangs of one priority together that compete for the same nodes or quotas.
 
-Gangs are accepted in their order: a gang is accepted if and only if all accepted gangs and it have a joint plan for
-their minimums. Then the goals are summed over the accepted gangs (docs/decisions/0002, "Several gangs").
+Gangs are accepted in their order. A gang is accepted if and only if a joint plan exists that places the minimums of
+this gang and of all gangs accepted before. Then the goals are summed over the accepted gangs (docs/decisions/0002,
+"Several gangs").
 """
 
 from collections.abc import Collection, Sequence
@@ -75,7 +76,7 @@ def _instances(problem: Problem, budget: TimeBudget) -> Sequence[Instance]:
 def _accepted(problem: Problem, budget: TimeBudget) -> tuple[tuple[int, ...], frozenset[int]]:
     """Return the accepted gangs, and the gangs that are proven not to fit beside the accepted gangs before them.
 
-    In a strict queue, no gang is accepted after the first one that is not.
+    In a strict queue, no gang is accepted after the first gang of the queue that is not accepted.
     """
     placed, without, unknown = _one_pass(problem, (), budget)
     while problem.affinities and without:  # a gang may need pods of a later gang near it
@@ -89,7 +90,8 @@ def _accepted(problem: Problem, budget: TimeBudget) -> tuple[tuple[int, ...], fr
 def _one_pass(
     problem: Problem, accepted: tuple[int, ...], budget: TimeBudget
 ) -> tuple[tuple[int, ...], frozenset[int], bool]:
-    """Check each gang that is not in `accepted`, in order, and add it if the accepted gangs and it have a joint plan.
+    """Check each gang that is not in `accepted`, in order. Accept it if a joint plan exists for the accepted gangs and
+    this gang.
 
     Return the accepted gangs, the gangs that are proven not to fit, and whether the result is unknown for some gang.
     """
@@ -140,10 +142,10 @@ def _shares(problem: Problem, placed: Collection[int], nodes: Nodes, victims: Se
 
 
 def _owners(problem: Problem, placed: Collection[int], nodes: Nodes, victims: Sequence[int]) -> dict[int, int]:
-    """Return, by victim, the gang for which it is evicted.
+    """Return, by victim, the gang for which the victim is evicted.
 
-    It is the first gang that uses a node of the victim or of another victim of the same running gang. A gang that
-    conflicts with one of these victims counts, too.
+    This is the first gang that uses a node of the victim, or a node of another victim of the same running gang. A gang
+    that conflicts with one of these victims counts like a gang that uses the node.
     """
     new = {gang: list(_new(problem, gang, nodes)) for gang in placed}
     used = {gang: {node for _, node in seats} for gang, seats in new.items()}
@@ -179,6 +181,6 @@ def _obstacles(problem: Problem, seats: Sequence[tuple[int, int]]) -> frozenset[
 
 
 def _same_gang(problem: Problem, victim: int, victims: Sequence[int]) -> list[int]:
-    """Return those of `victims` that belong to the same running gang as `victim`, itself included."""
+    """Return all members of `victims` that are of the same running gang as `victim`. `victim` itself is included."""
     gang = problem.victims[victim].gang
     return [victim] if gang is None else [each for each in victims if problem.victims[each].gang == gang]

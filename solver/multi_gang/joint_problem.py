@@ -17,7 +17,8 @@ from solver.verify.rules import broken_rules
 
 @dataclass(frozen=True, slots=True)
 class ManyGangs:
-    """Gangs in their order, each as a problem of its own, stated on the same snapshot and the same topology.
+    """Gangs in their order. Each gang is a problem of its own, and all problems describe the same snapshot and
+    topology.
 
     Nodes and resources with the same name are the same in all problems. `units[g][r]`: the size of one unit of resource
     r of gang g, in a base unit that all gangs share.
@@ -56,18 +57,18 @@ class JointAnswer:
 
 
 def size(problem: Problem) -> int:
-    """Return a measure of a gang's part in the effort of a joint plan.
+    """Return a measure of how much one gang adds to the effort of a joint plan.
 
-    It is the number of members that a model names one by one, times the number of nodes. Alike members of a set count
-    as one.
+    The measure is the number of members that a model names one by one, times the number of nodes. Alike members of a
+    set count as one member.
     """
     return _kinds(problem) * len(problem.nodes)
 
 
 def only(problem: Problem, gangs: Collection[int]) -> Problem:
-    """Return the joint problem with only these gangs (positions) to be placed.
+    """Return the joint problem in which only the gangs `gangs` (positions) are to be placed.
 
-    Of the other gangs only pinned members remain, without constraints of their own.
+    Of the other gangs only the pinned members remain, and no constraints.
     """
     out = {pod_set for place, gang in enumerate(problem.gangs) if place not in gangs for pod_set in gang.pod_sets}
     if not out:
@@ -110,7 +111,7 @@ def joint_plan(problem: Problem, answer: JointAnswer) -> tuple[Problem, Plan]:
 
 
 def faults_of(problem: Problem, answer: JointAnswer) -> tuple[str, ...]:
-    """Return the hard constraints that a result breaks, as sentences; empty if it breaks none."""
+    """Return the hard constraints that the shares of a result break, as sentences; empty if they break none."""
     if len(answer.shares) != len(problem.gangs) or answer.proof not in (Proof.OPTIMAL, Proof.FEASIBLE):
         return ("the result does not list every gang",)
     sets = [len(gang.pod_sets) for gang in problem.gangs]
@@ -120,7 +121,7 @@ def faults_of(problem: Problem, answer: JointAnswer) -> tuple[str, ...]:
 
 
 def faults_of_all_placed(many: ManyGangs, answer: JointAnswer) -> tuple[str, ...]:
-    """Return the hard constraints that a result breaks, as sentences; empty if it breaks none.
+    """Return the hard constraints that the shares of a result break, as sentences; empty if they break none.
 
     The result must place all gangs whole and without evictions, except gangs that are proven not to fit.
     """
@@ -179,8 +180,8 @@ def _overfull(many: ManyGangs, answer: JointAnswer) -> Iterator[str]:
 
 
 def _kinds(problem: Problem) -> int:
-    """Return how many members a model names one by one. The members of a set that have one shape are counted instead,
-    as one.
+    """Return how many members of a problem a model names one by one. If all members of a set have one shape, they count
+    as one, because a model only counts them.
     """
     return sum(
         1 if len({member.shape for member in pod_set.members}) == 1 else len(pod_set.members)

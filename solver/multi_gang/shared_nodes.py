@@ -15,8 +15,8 @@ from solver.problem import PodSet, Problem
 from solver.tree import ROOT, Tree, tree_of
 
 _CELLS = 8_000_000
-"""The most numbers in the first table of the pricing problem, 64 MB. All tables of one round of pricing together are
-several times as large.
+"""The most numbers in the first table of the pricing problem; they take 64 MB. All tables of one solve of the pricing
+problem together are several times as large.
 """
 
 
@@ -43,8 +43,8 @@ class SharedNodes:
 def shared_nodes(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> SharedNodes | None:
     """Return the gangs as arrays.
 
-    None if a gang has unlike members, other constraints than a required level, or other nodes than the other gangs.
-    None also if the arrays would be too large.
+    None if a gang has unlike members, a constraint other than a required level, or other nodes than the other gangs.
+    None also if the arrays would be too large. `units`: as in `ManyGangs`, the size of each gang's resource units.
     """
     if not all(_plain(gang) and _same_places(gang, gangs[0]) for gang in gangs):
         return None
@@ -68,9 +68,11 @@ def shared_nodes(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> Sh
 def _shapes(
     gangs: Sequence[Problem], tree: Tree, free: Counts, asked: Counts
 ) -> tuple[PricingProblem, tuple[GangDemand, ...], Counts]:
-    """Return the pricing problem, the gangs' demands, and how many members of each shape one member displaces.
+    """Return the pricing problem, the gangs' demands, and how many members of each shape a member of each shape
+    displaces.
 
-    Gangs with equal requests and equal eligible nodes have one shape.
+    Gangs with equal requests and equal eligible nodes have one shape. `free`: nodes x resources. `asked`: gangs x
+    resources, what one member requests.
     """
     wants = [(tuple(row), _open_nodes(gang)) for row, gang in zip(asked.tolist(), gangs, strict=True)]
     kinds = list(dict.fromkeys(wants))
@@ -150,14 +152,15 @@ def _free(gangs: Sequence[Problem], units: Sequence[Sequence[int]], resources: t
 
 
 def _displaced(free: Counts, requests: Counts, request: Counts) -> Counts:
-    """Return, by shape, how many members with `request` certainly no longer fit where a member of the shape is placed.
+    """Return, by shape, how many members with the request `request` certainly no longer fit where a member of the shape
+    is placed. `requests`: shapes x resources.
 
-    If `request` is 0 for all resources, the result is 1 for a shape without requests, else 0. There are as many places
-    for such members as members, and each takes one.
+    If `request` is 0 for all resources, the result is 1 for a shape without requests, else 0: such members are limited
+    only by their number.
 
-    On a node, one resource limits the members with `request`. A member of the shape displaces as many of them as its
-    own request of that resource is a multiple of theirs, rounded down. The minimum over all resources that limit them
-    on some node holds on every node.
+    On a node, one resource limits the members with `request`. A member of the shape takes as much of this resource as
+    several such members, rounded down. The minimum over all resources that limit such members on some node holds on
+    every node.
     """
     asks = np.flatnonzero(request > 0)
     if not len(asks):
@@ -175,16 +178,19 @@ def _displaced(free: Counts, requests: Counts, request: Counts) -> Counts:
 
 
 def displaced_gangs(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> frozenset[int]:
-    """Return the gangs that are displaced: counting proves that they do not fit beside the gangs before them that fit.
+    """Return the gangs that are displaced: counting proves that such a gang does not fit beside the gangs before it
+    that are not displaced.
 
-    Empty if that is not known, or if some gang need not be placed whole and without evictions.
+    Empty if this is not known, or if some gang need not be placed whole and without evictions.
     """
     cluster = shared_nodes(gangs, units)
     return frozenset() if cluster is None else displaced_gangs_of(cluster)
 
 
 def displaced_gangs_of(cluster: SharedNodes) -> frozenset[int]:
-    """Return the gangs that are displaced, as `displaced_gangs`, given their arrays."""
+    """Return the gangs that are displaced: counting proves that such a gang does not fit beside the gangs before it
+    that are not displaced.
+    """
     if any(gang.victims or gang.minimum < len(set_of(gang).members) for gang in cluster.gangs):
         return frozenset()
     classes, out = cluster.pricing.classes, set()

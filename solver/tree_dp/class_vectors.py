@@ -28,7 +28,9 @@ def nothing(kinds: int) -> CostTable:
 
 
 def reaching(table: CostTable) -> CostTable:
-    """Return the table cut, along each axis, after the last number of members that is feasible in some entry."""
+    """Return the table without the part that is infeasible throughout: along each axis, it ends at the largest number
+    of members that some feasible entry has.
+    """
     possible = np.nonzero(table < INFEASIBLE_COST)
     if not len(possible[0]):
         return table[(slice(1),) * table.ndim]
@@ -38,8 +40,8 @@ def reaching(table: CostTable) -> CostTable:
 def merged(one: CostTable, other: CostTable, most: Vector) -> CostTable:
     """Return the table of two domains together, for up to `most` members of each class: their (min, +) product.
 
-    best[c] = min over d <= c of one[c - d] + other[d], for count vectors c and d. All axes are laid out as one, so wide
-    that sums do not run over into the next axis. Adding count vectors is then adding positions.
+    best[c] = min over d <= c of one[c - d] + other[d], for count vectors c and d. All axes are laid out as one axis, so
+    wide that sums do not run over into the next axis. Then adding positions adds count vectors.
     """
     if np.count_nonzero(one < INFEASIBLE_COST) < np.count_nonzero(other < INFEASIBLE_COST):
         one, other = other, one
@@ -68,15 +70,13 @@ def effort(one: CostTable, other: CostTable) -> int:
 
 
 def splitting(table: CostTable) -> int:
-    """Return an upper bound on the effort of `splits` for one goal, in additions. `table`: the larger of its two
-    tables.
-    """
+    """Return an upper bound on the effort of calling `splits`, in additions. `table`: the larger of the two tables."""
     return table.size + _CALL
 
 
 def splits(one: CostTable, other: CostTable, goal: Vector, cost: int) -> list[tuple[Vector, Vector]]:
-    """Return all divisions of the count vector `goal` between two tables that have exactly this cost: pairs of the part
-    in `one` and the part in `other`.
+    """Return all divisions of the count vector `goal` between the tables `one` and `other` that cost exactly `cost`.
+    Each division is a pair: the members in `one`, and the members in `other`.
     """
     # The part p in `one` runs from low to high. The part in `other` is goal - p, so its slice is reversed (flip).
     low = [max(0, c - size + 1) for c, size in zip(goal, other.shape, strict=True)]

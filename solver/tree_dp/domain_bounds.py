@@ -12,10 +12,10 @@ from solver.tree import ROOT, Tree
 from solver.tree_dp.single_class_tables import DomainTables
 
 _LARGEST = np.iinfo(np.int64).max
-"""The initial value of a minimum over words of a table: no word is larger."""
+"""The initial value when the minimum over words of a table is computed: no word is larger."""
 _FEW = 8
-"""The most domains of one level of which `_Rooms.confine` tries all combinations. With more, the simpler bound
-stays.
+"""The most domains of one level of which `_Rooms.confine` tries all combinations. With more domains, the bound is not
+raised.
 """
 
 DomainCost = tuple[int, ...]
@@ -26,9 +26,9 @@ parents, then the secondary words.
 
 def candidates(tables: DomainTables, level: int, members: int) -> list[tuple[int, DomainCost]]:
     """Return the domains of a level (or ROOT) that may hold `members` members, each with a lower bound on its goal
-    values. The best bound comes first.
+    values. The domain with the best bound comes first.
 
-    The bound has the first entries of a `DomainCost`: the primary words, then the potential of the domain and of its
+    A bound has the first entries of a `DomainCost`: the primary words, then the potential of the domain and of its
     parents.
     """
     tree, layout = tables.instance.tree, tables.layout
@@ -63,11 +63,11 @@ def candidates(tables: DomainTables, level: int, members: int) -> list[tuple[int
 
 
 def _room_by_level(tables: DomainTables, level: int) -> dict[int, Counts]:
-    """Return upper bounds on the members that domains can hold. The keys are levels from the node out to `level` (or
-    ROOT); each value is an array by domain of that level.
+    """Return upper bounds on the members that domains can hold. The keys are the levels from the node out to `level`
+    (or ROOT); each value is an array by domain of the key's level.
 
-    Caps and multiples of a domain and of all domains inside it are respected, so with a cap of 4 a domain with 10
-    places has 4.
+    Caps and multiples of a domain and of all domains inside it are respected. So a domain with capacity for 10 members
+    and a cap of 4 counts with 4.
     """
     tree, rules = tables.instance.tree, tables.rules
     room = tables.instance.capacity[tables.kind.shape]
@@ -87,10 +87,11 @@ def _room_by_level(tables: DomainTables, level: int) -> dict[int, Counts]:
 
 
 def _allowed_around(tables: DomainTables, level: int, members: int) -> NDArray[np.bool_]:
-    """Return, by domain of `level` (or ROOT), whether constraints elsewhere allow all `members` there and none in other
-    domains.
+    """Return, by domain of `level` (or ROOT), whether the constraints on other domains allow that all `members` are in
+    the domain and none elsewhere.
 
-    Checked are the caps and multiples of the domains around it, and all domains that must have members.
+    The constraints are the caps and multiples of the wider domains around it, and the domains elsewhere that must have
+    members.
     """
     tree, rules = tables.instance.tree, tables.rules
     allowed = tables.encloses(level, members)
@@ -104,7 +105,7 @@ def _allowed_around(tables: DomainTables, level: int, members: int) -> NDArray[n
 
 @dataclass(frozen=True, slots=True)
 class _Rooms:
-    """Bounds on the number of narrower domains that hold `members` members inside each domain of `level`.
+    """Bounds on how many narrower domains are needed to hold `members` members inside each domain of `level`.
 
     `by_level[narrower]`: by domain of that level, the most members that it can hold.
     """
@@ -115,8 +116,8 @@ class _Rooms:
     by_level: Mapping[int, Counts]
 
     def fewest(self, narrower: int) -> tuple[Counts, NDArray[np.bool_]]:
-        """Return two arrays by domain of `level`: the fewest domains of level `narrower` inside it that hold all
-        members, and whether its capacity on that level suffices.
+        """Return two arrays by domain of `level`. The first has the fewest domains of the level `narrower` inside it
+        that hold all members. The second has whether all domains of `narrower` inside it together can hold them.
 
         The domains with the most capacity are counted first, so no other choice needs fewer.
         """
@@ -133,12 +134,12 @@ class _Rooms:
         return fewest, complete >= self.members
 
     def confine(self, fewest: Counts, narrower: int, wider: Counts) -> None:
-        """Raise the bound `fewest` on domains of `narrower`, because they must lie in few domains of the next wider
-        level. Changes `fewest`.
+        """Raise the bound `fewest` on domains of the level `narrower`, because they must lie in few domains of the next
+        wider level. Changes `fewest` in place.
 
         `wider`: by domain of `level`, how many domains of the next wider level a best plan touches; 0: the bound stays.
-        Compactness counts wider levels first. So a plan that touches more of them is worse, however few narrower
-        domains it needs.
+        Compactness counts wider levels first. So a plan that touches more domains of the wider level is worse, however
+        few narrower domains it needs.
         """
         between = self.tree.around(narrower - 1, self.level)
         room = self.by_level[narrower]
@@ -150,8 +151,8 @@ class _Rooms:
 
 
 def _least(primary: Counts, fitting: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return flags for the fitting domains with the least `primary` so far, which are searched first. `primary`: words
-    x domains.
+    """Return flags for the domains that `fitting` marks and whose bound `primary` is the least. These domains are
+    searched first. `primary`: words x domains.
     """
     for word in primary:
         fitting = fitting & (word == word[fitting].min(initial=_LARGEST))
@@ -159,10 +160,10 @@ def _least(primary: Counts, fitting: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _confined(parts: list[Counts], count: int, members: int, least: int) -> int:
-    """Return the fewest children that hold `members` members if only `count` of the parts may be used. `parts`: for
-    each domain, the capacities of its children.
+    """Return the fewest children that together hold `members` members, if only the children of `count` domains may be
+    used. `parts`: for each domain, the capacities of its children.
 
-    `least`: a lower bound of the result. The children of the largest parts often reach it.
+    `least`: a lower bound of the result. The children of the domains with the most capacity often reach it.
     """
     parts = sorted(parts, key=np.sum, reverse=True)
     fewest = sum(map(len, parts))
@@ -174,15 +175,15 @@ def _confined(parts: list[Counts], count: int, members: int, least: int) -> int:
 
 
 def _first_to_hold(room: Counts, members: int) -> int:
-    """Return how many of the largest capacities together hold `members` members; one more than there are if all
-    do not.
+    """Return how many of the largest capacities in `room` together hold `members` members. If all together do not,
+    return their number plus 1.
     """
     return 1 + int(np.searchsorted(np.cumsum(-np.sort(-room)), members))
 
 
 def _min_penalty(tables: DomainTables, level: int) -> Counts:
-    """Return, by domain of `level`, how much less preference weight its best node has than the best node of the
-    cluster.
+    """Return, by domain of `level`, how much weight of node preferences its best node has less than the best node of
+    the cluster. Each member placed in the domain loses at least this weight.
     """
     tree, preference_score = tables.instance.tree, tables.weights
     best = np.full(tree.count(level), preference_score.min(initial=0), dtype=np.int64)
@@ -191,8 +192,8 @@ def _min_penalty(tables: DomainTables, level: int) -> Counts:
 
 
 def _least_terminating(tables: DomainTables, level: int, members: int) -> Counts:
-    """Return, by domain of `level`, a lower bound on the capacity of terminating pods that `members` members there
-    would use.
+    """Return, by domain of `level`, a lower bound on the capacity of terminating pods that `members` members use if
+    they are in the domain.
     """
     instance, shape = tables.instance, tables.kind.shape
     request = instance.problem.shapes[shape].requests[instance.scarce]

@@ -31,23 +31,24 @@ A cost is below 2^59, so the sum of two feasible costs stays below `INFEASIBLE_C
 at most 2^61 and stays within 63 bits.
 """
 _WORST = np.iinfo(np.int64).max
-"""A word for vectors that have lost a comparison already: no sum of two words is as large."""
+"""A word for goal vectors that have lost a comparison already: it is larger than every sum of two words."""
 _NARROW, _AT_ONCE = 512, 32
-"""`_NARROW`: tables with at most this many columns are merged for `_AT_ONCE` numbers of members at once. A call of
-numpy costs more than its work there.
+"""`_NARROW`: tables with at most this many columns are merged for `_AT_ONCE` numbers of members at once, because a call
+of numpy then takes longer than its additions.
 """
 _FULL, _FEW = 64, 256
-"""Widths from which `Products.columns` saves time. Products with at most `_FULL` columns are always computed whole. In
-wider ones, the last children of a key, with room for at most `_FEW` members, are merged column by column.
+"""Limits of `Products.columns`, which computes single columns of a product. A product with at most `_FULL` columns is
+always computed whole. In wider products, the last children of a key are merged column by column if they can hold at
+most `_FEW` members.
 """
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each value of a goal vector is packed. `at[name]`: its word, and the position of its lowest bit in the
-    word.
+    """Where each value of a goal vector is packed. `at[name]`: the word of the value, and the position of its lowest
+    bit in the word.
 
-    `words`: the number of words. The first `primary` of them hold the goals before waste and are compared first.
+    `words`: the number of words. The first `primary` words hold the goals before waste and are compared first.
     """
 
     words: int
@@ -56,17 +57,17 @@ class Layout:
 
     @property
     def primary_alone(self) -> "Layout":
-        """The layout of the primary words only."""
+        """The layout without the words after the primary words. It leaves out waste."""
         return Layout(
             self.primary, self.primary, {name: place for name, place in self.at.items() if place[0] < self.primary}
         )
 
 
 def layout_of(primary: list[tuple[str, int]], secondary: list[tuple[str, int]]) -> Layout | None:
-    """Pack values into words. Each list has pairs of a name and its largest sum, the most important first. None: a
-    value needs more than 59 bits.
+    """Pack the values of a goal vector into words. `primary` and `secondary`: pairs of a value's name and its largest
+    sum, the most important value first. None if a value needs more than 59 bits.
 
-    `secondary` begins a new word, so that other values can be compared between primary and secondary.
+    `secondary` begins a new word, so that other values can be compared between primary and secondary words.
     """
     at: dict[str, tuple[int, int]] = {}
     first = _pack(primary, 0, at)
@@ -77,8 +78,8 @@ def layout_of(primary: list[tuple[str, int]], secondary: list[tuple[str, int]]) 
 
 
 def _pack(components: list[tuple[str, int]], word: int, at: dict[str, tuple[int, int]]) -> int:
-    """Place values in words from number `word` on, from the upper bits down. Return the number of the next free
-    word.
+    """Assign values to words from the number `word` on, each word from the upper bits down. `components`: pairs of a
+    value's name and its largest sum. Add the result to `at`. Return the number of the next free word.
     """
     left = COST_BITS
     for name, most in components:
@@ -98,8 +99,8 @@ def nothing(words: int) -> WordTable:
 def merged(one: WordTable, other: WordTable, most: int) -> WordTable:
     """Return the table of two domains together, for up to `most` members: their (min, +) product.
 
-    best[n] = min over i of one[n - i] + other[i], columns compared word by word from the first. Words are so narrow
-    that the sum of two neither overflows nor carries into the next one.
+    best[n] = min over i of one[n - i] + other[i], where goal vectors (columns) are compared word by word from the
+    first. Words have spare bits, so the sum of two words neither overflows nor carries into the next word.
     """
     if one.shape[1] < other.shape[1]:
         one, other = other, one
@@ -122,17 +123,17 @@ def merged(one: WordTable, other: WordTable, most: int) -> WordTable:
     return best
 
 
-def _best_of_all(one: WordTable, offers: WordTable, counts: Counts, width: int) -> WordTable:
-    """Return, by number of members, the best sum of a column of `one` and a column of `offers`, within `width` columns.
+def _best_of_all(one: WordTable, others: WordTable, counts: Counts, width: int) -> WordTable:
+    """Return, by number of members below `width`, the best sum of a column of `one` and a column of `others`.
 
-    `offers`: some columns of the other table. `counts`: the number of members of each of these columns.
+    `others`: some columns of another table. `counts`: the number of members of each of these columns, ascending.
     """
     pad = int(counts[-1])
     # `one` becomes words x counts x width: one[w, k, n] = one[w, n - counts[k]], infeasible where n < counts[k].
     padded = np.full((one.shape[0], pad + max(width, one.shape[1])), INFEASIBLE_COST, dtype=np.int64)
     padded[:, pad : pad + one.shape[1]] = one
     one = padded[:, (pad - counts)[:, None] + np.arange(width)]
-    other = offers[:, :, None]
+    other = others[:, :, None]
     best = np.empty((one.shape[0], width), dtype=np.int64)
     # sums: counts x width. Only rows that tie for the least in all words so far are compared in the next word.
     sums = one[0] + other[0]
@@ -144,7 +145,9 @@ def _best_of_all(one: WordTable, offers: WordTable, counts: Counts, width: int) 
 
 
 def merged_at(one: WordTable, other: WordTable, counts: Counts) -> WordTable:
-    """Return the columns of `merged(one, other)` for these numbers of members only. It saves time if they are few."""
+    """Return only those columns of `merged(one, other)` that belong to the numbers of members in `counts`. It is faster
+    than `merged` if `counts` is short.
+    """
     # `one` becomes words x counts x columns of `other`: one[w, k, i] = one[w, counts[k] - i]; infeasible outside `one`.
     places = counts[:, None] - np.arange(other.shape[1])
     there = (places >= 0) & (places < one.shape[1])
@@ -158,20 +161,22 @@ def merged_at(one: WordTable, other: WordTable, counts: Counts) -> WordTable:
     return best
 
 
-def _keep_better(best: WordTable, offer: WordTable) -> None:
-    """Replace each column of `best` that is worse than the same column of `offer`. Changes `best` in place."""
+def _keep_better(best: WordTable, candidates: WordTable) -> None:
+    """Replace each column of `best` by the same column of `candidates` if the latter is a better goal vector. Changes
+    `best` in place.
+    """
     # From the last word to the first: a column is better in this word, or equal in it and better in the words after it.
-    better = offer[-1] < best[-1]
+    better = candidates[-1] < best[-1]
     for word in range(best.shape[0] - 2, -1, -1):
-        better = (offer[word] < best[word]) | ((offer[word] == best[word]) & better)
-    np.copyto(best, offer, where=better)
+        better = (candidates[word] < best[word]) | ((candidates[word] == best[word]) & better)
+    np.copyto(best, candidates, where=better)
 
 
 @dataclass(slots=True)
 class Products:
-    """(min, +) products of the tables of many children, each product computed once.
+    """(min, +) products of the tables of many children. Each product is computed once and kept.
 
-    Alike children have one key, and `tables[key]` is the table of one of them. `words`: rows of a table. `most`: the
+    Alike children have one key, and `tables[key]` is their table. `words`: the number of rows of a table. `most`: the
     most members, so tables have at most `most` + 1 columns.
     """
 
@@ -200,9 +205,10 @@ class Products:
         return known
 
     def product(self, groups: tuple[tuple[int, int], ...]) -> WordTable:
-        """Return the table of children of several keys. `groups`: pairs of a key and the number of children with it.
+        """Return the table of children of several keys together. `groups`: pairs of a key and the number of children
+        with this key.
 
-        Known products of trailing pairs are reused. Raises `OutOfTimeError`.
+        Products of the last pairs that were computed before are reused. Raises `OutOfTimeError`.
         """
         start = next((place for place in range(len(groups)) if groups[place:] in self._products), len(groups))
         table = self._products[groups[start:]] if start < len(groups) else nothing(self.words)
@@ -214,10 +220,10 @@ class Products:
         return table
 
     def columns(self, groups: tuple[tuple[int, int], ...], counts: Counts) -> WordTable:
-        """Return the columns of `product(groups)` for these numbers of members.
+        """Return only those columns of `product(groups)` that belong to the numbers of members in `counts`.
 
-        All children of the first key except a few are merged into a whole table, which several numbers of children
-        share. So a caller that takes children one by one needs a new whole table only now and then.
+        Most children of the first key are merged into a whole table, which is shared by calls with nearly as many
+        children. So a caller that removes children one by one rarely causes a new whole table.
         """
         if groups in self._products or self.width(groups) <= _FULL:
             return self.product(groups)[:, counts]

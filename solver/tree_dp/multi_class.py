@@ -29,23 +29,23 @@ from solver.tree_dp.multi_class_tables import NOTHING, Costs, TableEffort, Table
 from solver.tree_dp.spread_groups import SpreadWay, ways_to_spread
 
 _MIXTURES = 2_000
-"""The most count vectors of a gang, such as (2, 0, 5) members of three classes. Gangs with more are not solved by these
-tables.
+"""The most count vectors of a gang, such as (2, 0, 5) members of three classes. A gang with more count vectors is not
+solved by these tables.
 """
 
 _EFFORT = 2_000_000_000
-"""The additions of costs (about half a second) after which the tables are abandoned."""
+"""The effort, in additions of costs, after which the dynamic programme gives up: about half a second."""
 _STATES = 100_000
-"""The most pairs of a domain and a count vector that are compared by goals that do not fit into a cost."""
+"""The most pairs of a domain and a count vector for which goals that do not fit into a cost are compared."""
 
 
 @dataclass(frozen=True)
 class Best:
     """The first goal values of the best plans that place all members inside a domain.
 
-    `spread`: the values of goal 3, as in `DomainCounts`. `preference_score`: the weight of the fulfilled node
-    preferences. `terminating`: a lower bound of the used capacity that terminating pods hold. It is exact if a cost has
-    a digit for it.
+    `spread`: the values of goal 3, the number of domains used on each level (see `DomainCounts`). `preference_score`:
+    the weight of the fulfilled node preferences. `terminating`: a lower bound of the used capacity that terminating
+    pods hold. It is exact if a cost has a digit for it.
     """
 
     spread: DomainCounts
@@ -78,7 +78,9 @@ _PREFERENCES, _TERMINATING = ("preferences", ""), ("terminating", "")
 
 @dataclass(frozen=True, slots=True)
 class _Digit:
-    """A part of a goal as a digit of a cost, which is a number in a mixed radix. `most`: its largest value."""
+    """A part of a goal as a digit of a cost. A cost is one number in a mixed radix, so that comparing costs compares
+    goals in order. `most`: the digit's largest value.
+    """
 
     part: GoalPart
     most: int
@@ -86,8 +88,8 @@ class _Digit:
 
 @dataclass(frozen=True)
 class _Waste:
-    """The weights of all goals up to waste, in two groups. `digits` fit into one 59-bit cost; `later_digits`, less
-    important, do not.
+    """The weights of all goals up to waste, in two groups. The `digits` fit into one 59-bit cost. The `later_digits`
+    are less important and do not fit.
 
     `costs` and `later`: the weights of the two groups.
     """
@@ -132,8 +134,9 @@ class Mixtures:
     """The best plans inside each domain of an instance for several member classes, computed on demand by dynamic
     programming.
 
-    `kinds`: the member classes. `ways`: the alternatives to keep topology spread. `counted` False: the goals do not fit
-    into a cost, so the tables cannot be used. Methods raise `TooMuchError` if the effort exceeds its limit.
+    `kinds`: the member classes. `ways`: the alternatives to keep topology spread; a plan must keep one of them.
+    `counted` False: the goals do not fit into a cost, so the tables cannot be used. Methods raise `TooMuchError` if the
+    effort exceeds its limit.
     """
 
     def __init__(self, instance: Instance, kinds: tuple[MemberClass, ...], ways: Sequence[SpreadWay]) -> None:
@@ -208,15 +211,16 @@ class Mixtures:
         )
 
     def _compared(self, paths: Sequence[BestPaths], level: int, domain: int) -> tuple[int, list[BestPaths]]:
-        """Return the least cost in the goals outside the tables' cost, and those of `paths` that reach it. Raises
+        """Return two values: the least later cost (the cost in goals that do not fit into the tables' cost), and those
+        of `paths` that reach it. `paths`: for each alternative to keep topology spread, its best plans. Raises
         `TooMuchError`.
         """
         costs = [each.later(level, domain, self.full) for each in paths]
         return min(costs), [each for each, cost in zip(paths, costs, strict=True) if cost == min(costs)]
 
     def _capacity(self, counts: Iterable[tuple[int, Vector]]) -> Counts:
-        """Return, shapes x nodes, the most members of each shape in any best plan. `counts`: pairs of a node and a
-        count vector there.
+        """Return, shapes x nodes, the most members of each shape that any best plan has on a node. `counts`: pairs of a
+        node and a count vector that a best plan has there.
         """
         capacity = np.zeros_like(self.instance.capacity)
         owners = Counter(kind.shape for kind in self.kinds)
@@ -243,9 +247,9 @@ class Mixtures:
         return tuple(map(tuple, rows))
 
     def _redundant_nodes(self, nodes: Positions) -> Positions:
-        """Return the nodes that no best plan needs, because enough equal nodes come before them by name.
+        """Return those of `nodes` that no best plan needs, because enough equal nodes come before them by name.
 
-        Enough are as many as there are members. Nodes are equal if they differ in names only.
+        Enough means: as many as there are members. Nodes are equal if they differ in names only.
         """
         instance, every = self.instance, self.instance.problem.nodes
         columns: list[Sequence[int] | Positions] = [instance.potential, instance.tree.domains(instance.tree.depth - 2)]
@@ -260,7 +264,8 @@ class Mixtures:
     def _waste(self, level: int, reached: Mapping[GoalPart, int]) -> _Waste:
         """Return the weights of all goals up to waste, for plans inside a domain of `level`.
 
-        `reached`: goal values that are known already; each gets a digit just large enough for this value.
+        `reached`: values of goal parts that are known already. The digit of such a part is just large enough for its
+        value.
         """
         instance = self.instance
         inside = [(each, instance.problem.levels[each]) for each in range(level + 1, instance.tree.depth)]
@@ -283,7 +288,7 @@ class Mixtures:
         return _Waste(self._costs(_weights(digits)), digits, self._costs(_weights(later)) if later else NOTHING, later)
 
     def _costs(self, weights: Mapping[GoalPart, int]) -> Costs:
-        """Return the weights of digits as `Costs`. Parts of goals that are not in `weights` cost nothing."""
+        """Return `weights`, the weight of each goal part, as `Costs`. Goal parts without an entry cost nothing."""
         levels = self.instance.problem.levels
         return Costs(
             tuple(weights.get((f"compactness/{name}", "gang"), 0) for name in levels),
@@ -296,10 +301,10 @@ class Mixtures:
 
 
 def _cheapest(tables: Sequence[Tables], level: int, domain: int, counts: Vector) -> tuple[int | None, list[Tables]]:
-    """Return the least cost of placing `counts` members inside a domain by any of these tables, and the tables that
-    reach it.
+    """Return the least cost of placing `counts` members inside a domain, over all of `tables` (one for each alternative
+    to keep topology spread), and the tables that reach it.
 
-    None and no tables if the members cannot be there.
+    None and no tables if the members do not fit in the domain.
     """
     costs = [(cost, each) for each in tables if (cost := each.cost(level, domain, counts)) is not None]
     best = min((cost for cost, _ in costs), default=None)
@@ -330,8 +335,8 @@ def _weights(digits: Sequence[_Digit]) -> dict[GoalPart, int]:
 
 
 def _values(number: int, digits: Sequence[_Digit]) -> dict[GoalPart, int]:
-    """Return the digits of a number by part of a goal: the inverse of `_weights`. `digits`: the most important
-    first.
+    """Return the values of the digits of `number`, by part of a goal: the inverse of `_weights`. `digits`: the most
+    important first.
     """
     values = dict[GoalPart, int]()
     for digit in reversed(digits):

@@ -1,8 +1,8 @@
 """From the tables of several member classes back to nodes: which nodes the best plans use, and which plans are best by
 further goals.
 
-The tables' cost holds only as many goals as fit into 59 bits. Plans with equal cost are compared here by the later
-goals, in numbers of any size. Only divisions that lead to plans of least cost are followed.
+The tables' cost holds only as many goals as fit into 59 bits. Plans with equal cost are compared here by the remaining
+goals, the later cost, in numbers of any size. Only divisions of members that lead to plans of least cost are followed.
 """
 
 from collections import Counter
@@ -14,15 +14,17 @@ from solver.tree_dp.class_vectors import Vector, splits, splitting
 from solver.tree_dp.multi_class_tables import NOTHING, MergeStep, TableEffort, Tables
 
 _Split = tuple[Vector, Vector]
-"""A division of members: the count vector of the children before the last one, and that of the last one."""
+"""A division of members at one step: the count vector of the children before the step's child, and the count vector of
+the step's child.
+"""
 
 
 class BestPaths:
-    """The best ways to divide members among the nodes of a domain, by the cost of the tables and then by the later
-    cost.
+    """The best ways to divide members among the nodes of a domain. Ways are compared by the cost in the tables, and
+    then by the later cost (the goals that do not fit into a table's cost).
 
-    `states`: how many pairs of a domain and a count vector may be compared by the later cost, else `TooMuchError` is
-    raised. None: the later cost is ignored.
+    `states`: how many pairs of a domain and a count vector may be compared by the later cost; `TooMuchError` is raised
+    beyond this number. None: the later cost is ignored.
     """
 
     def __init__(self, tables: Tables, states: int | None) -> None:
@@ -36,8 +38,8 @@ class BestPaths:
         self._up_to: dict[tuple[int, Vector], int] = {}
 
     def later(self, level: int, number: int, counts: Vector) -> int:
-        """Return the least later cost of placing `counts` members in a domain, among the ways of least cost in the
-        tables.
+        """Return the least later cost of placing `counts` members in a domain. Only ways with the least cost in the
+        tables count. The later cost is the value of the goals that do not fit into the tables' cost.
 
         0 if the later cost is ignored, or if the domain can hold no member.
         """
@@ -46,11 +48,11 @@ class BestPaths:
 
     def nodes(self, level: int, number: int, counts: Vector) -> Iterator[tuple[int, Vector]]:
         """Yield the nodes of a domain with the count vectors that they can have in the best ways to place `counts`
-        members there.
+        members in the domain.
 
-        A node occurs once for each of its count vectors. Of nodes that differ in names only, as many as can be used are
-        yielded: those with the first names. Domains just above the node that differ in names only are reduced in the
-        same way.
+        A node occurs once for each of its count vectors. Of nodes that differ in names only, no more are yielded than
+        can be used: the nodes with the first names. Domains just above the node that differ in names only are reduced
+        in the same way.
         """
         wanted = {number: {counts}}
         for each in range(level, self._last):
@@ -65,7 +67,7 @@ class BestPaths:
     def one(self, level: int, number: int, counts: Vector) -> dict[int, Vector]:
         """Return one best way to place `counts` members in a domain: the count vector of each node that it uses.
 
-        Of nodes that differ in names only, those with the first names are used.
+        Of nodes that differ in names only, the nodes with the first names are used.
         """
         wanted = {number: counts}
         for each in range(level, self._last):
@@ -76,8 +78,8 @@ class BestPaths:
         return wanted
 
     def _trace(self, level: int, number: int, totals: set[Vector], inside: dict[int, set[Vector]]) -> None:
-        """Find which count vectors each child of a domain can have if the domain has one of `totals`, and add them to
-        `inside`.
+        """For each child of a domain, find the count vectors that it can have in a best way if the domain has a count
+        vector in `totals`. Add them to `inside`, by child.
 
         Each of several alike children can have every count vector that the last of them can have.
         """
@@ -98,12 +100,12 @@ class BestPaths:
             totals = rests
 
     def _first_by_name(self, level: int, alike: list[int], used: int) -> list[int]:
-        """Return those of some alike domains that the plan with the first node names can use, if a plan uses at most
-        `used` of them.
+        """Return those of the domains `alike`, which differ in names only, that the plan with the first node names can
+        use. A plan uses at most `used` of them.
 
-        A domain is left out if `used` others are preferred to it. A domain is preferred to another if each of its
-        nodes' names comes before the corresponding name of the other. Names correspond by class of alike nodes, and by
-        their order in the class.
+        A domain is left out if `used` other domains are preferred to it. A domain is preferred to another if each of
+        its nodes' names comes before the corresponding name of the other. Names correspond by class of alike nodes, and
+        by their order in the class.
         """
         if level < self._last - 1 or len(alike) <= used or not self.tables.has_all_goals:
             return alike
@@ -116,8 +118,8 @@ class BestPaths:
         return [alike[place] for place in sorted(kept)]
 
     def _names(self, level: int, domain: int) -> list[int]:
-        """Return the places of a domain's usable nodes in natural order of names, class by class of alike nodes. For a
-        node, its own place.
+        """Return, for a domain's usable nodes, their places in the natural order of names, class by class of alike
+        nodes. A node has one place, its own.
         """
         rank, key = self._instance.name_rank, self.tables.key(level, domain)
         if level == self._last or key is None:
@@ -127,8 +129,8 @@ class BestPaths:
         return [place for sort in used for place in sorted(rank[node] for node in of_sort[sort])[: used[sort]]]
 
     def _take(self, level: int, number: int, total: Vector, inside: dict[int, Vector]) -> None:
-        """Add to `inside` the count vector of each child that one of the best ways uses if the domain has `total`
-        members.
+        """Choose one of the best ways to place `total` members in a domain. Add the count vector that each child gets
+        to `inside`.
         """
         key = self.tables.key(level, number)
         if key is None:
@@ -144,8 +146,8 @@ class BestPaths:
                 inside[alike[step.key].pop(0)] = part
 
     def _best(self, step: MergeStep, total: Vector) -> Sequence[_Split]:
-        """Return the best divisions of `total` members between the children before this step and the child of this
-        step.
+        """Return the best divisions of `total` members between the child of this step and the children of earlier
+        steps.
         """
         ways = self._ways(step, total)
         if not self._comparing:
@@ -154,14 +156,16 @@ class BestPaths:
         return [way for way in ways if self._cost(step, way) == least]
 
     def _ways(self, step: MergeStep, total: Vector) -> list[_Split]:
-        """Return the divisions of `total` members at this step that have the least cost in the tables. The later cost
-        is ignored.
+        """Return the divisions of `total` members between the child of this step and the children of earlier steps that
+        have the least cost in the tables. The later cost is ignored.
         """
         self.tables.effort.spend(splitting(step.before))
         return splits(step.before, self.tables.known[step.key].table, total, int(step.after[total]))
 
     def _cost(self, step: MergeStep, way: _Split) -> int:
-        """Return the least later cost of a division. The later cost of the children before must be known already."""
+        """Return the least later cost of the division `way` at a step. The later cost of the children of earlier steps
+        must be known already.
+        """
         rest, part = way
         before = self._up_to[step.previous, rest] if step.previous else 0
         return before + self._least(step.key, part)
@@ -176,8 +180,8 @@ class BestPaths:
         return self._in_domain[key, counts]
 
     def _inside(self, steps: Sequence[MergeStep], counts: Vector) -> int:
-        """Return the least later cost of `counts` members in all children of a domain. `steps`: those that merge its
-        children.
+        """Return the least later cost of `counts` members in all children of a domain together. `steps`: the steps that
+        merge the children's tables.
         """
         wanted, ways = {counts}, list[tuple[MergeStep, dict[Vector, list[_Split]]]]()
         for step in reversed(steps):

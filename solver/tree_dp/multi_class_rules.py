@@ -17,12 +17,13 @@ Allowed = NDArray[np.bool_]
 
 
 class MultiClassRules:
-    """Arrays over all count vectors, which have one axis per member class. Entry [2, 0] belongs to 2 members of the
-    first class.
+    """Arrays over all count vectors, with one axis per member class. Entry [2, 0] belongs to 2 members of the first
+    class.
 
-    `asked[resource]`: what the members request together; `used`: the same of the scarcest resource. `in_set[k]`: how
-    many of them belong to the k-th set that has members. `allowed[level]`: whether the constraints allow these members
-    in one domain of the level. `penalties[class, node]`: the best weight of node preferences minus the node's weight.
+    `asked[resource]`: what the members request together; `used`: what they request of the scarcest resource.
+    `in_set[k]`: how many of them belong to the k-th set that has members. `allowed[level]`: whether the constraints
+    allow these members in one domain of the level. `penalties[class, node]`: the weight of node preferences that a
+    member of the class loses on this node against its best node.
     """
 
     def __init__(self, instance: Instance, kinds: tuple[MemberClass, ...], filled: list[int]) -> None:
@@ -52,8 +53,8 @@ class MultiClassRules:
         self.penalties = best[:, None] - preference_score
 
     def _allowed(self, level: int) -> Allowed:
-        """Return, by count vector, whether multiples, caps, slices, required levels and `Together` allow these members
-        in one domain of `level`.
+        """Return, by count vector, whether one domain of `level` may have these members under the multiples, caps,
+        slices, required levels and `Together` constraints.
         """
         problem = self.instance.problem
         fine = np.ones(self.used.shape, dtype=np.bool_)
@@ -80,7 +81,9 @@ class MultiClassRules:
 
     @cached_property
     def most_terminating(self) -> int:
-        """An upper bound of the capacity of terminating pods that a plan uses: on each node, at most what they hold."""
+        """An upper bound of the capacity of terminating pods that a plan uses: the sum of what terminating pods hold on
+        each node.
+        """
         held = self.instance.problem.nodes.terminating[self.capacity.any(axis=1), self.instance.scarce]
         return min(int(np.maximum(held, 0).sum()), int(self.used.max()))
 
@@ -98,8 +101,8 @@ class MultiClassRules:
 
 
 def _allowed_of(pod_set: PodSet, level: int, counts: CostTable) -> Allowed:
-    """Return, by number of a set's members in `counts`, whether the set's own constraints allow them in one domain of
-    `level`.
+    """Return, by count vector, whether the constraints of one set allow these members in one domain of `level`.
+    `counts`: by count vector, how many of the members belong to the set.
     """
     fine = np.ones(counts.shape, dtype=np.bool_)
     if pod_set.required == level:

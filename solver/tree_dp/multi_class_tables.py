@@ -21,7 +21,7 @@ from solver.tree_dp.multi_class_rules import MultiClassRules
 from solver.tree_dp.spread_groups import SpreadWay
 
 _KEPT = 200
-"""Each stored cost counts as this many additions, so that the limit of effort also limits memory."""
+"""Each stored cost counts as this many additions. So the limit of effort also limits memory."""
 
 
 class TooMuchError(Exception):
@@ -30,14 +30,14 @@ class TooMuchError(Exception):
 
 @dataclass
 class TableEffort:
-    """The remaining effort: additions of costs that may still be made (`left`), and the deadline."""
+    """The remaining effort for tables: how many additions of costs may still be made (`left`), and the deadline."""
 
     left: int
     deadline: Deadline = NO_DEADLINE
 
     def spend(self, additions: int) -> None:
-        """Subtract additions. Raises `TooMuchError` if too few are left, `OutOfTimeError` if the deadline
-        has passed.
+        """Subtract `additions` from the remaining effort. Raises `TooMuchError` if too few additions are left,
+        `OutOfTimeError` if the deadline has passed.
         """
         self.deadline.check()
         self.left -= additions
@@ -49,8 +49,9 @@ class TableEffort:
 class Costs:
     """The weight of each goal in a cost. A weight of 0, or an empty tuple, leaves the goal out.
 
-    By level: `gang` and `sets` weigh goal 3 (domains of the gang, domains summed over its sets), `room` and `left` the
-    parts (c) and (d) of waste. `disliked` weighs lost node preferences, `terminating` the capacity of terminating pods.
+    By level: `gang` and `sets` weigh goal 3 (domains of the gang, and domains of each set summed over the sets), `room`
+    and `left` the parts (c) and (d) of waste. `disliked` weighs lost node preferences, `terminating` the used capacity
+    of terminating pods.
     """
 
     gang: tuple[int, ...]
@@ -61,8 +62,8 @@ class Costs:
     terminating: int = 0
 
     def heeds_potential(self, level: int) -> bool:
-        """Whether these weights make a domain's own cost depend on its potential. False at ROOT, which has no
-        own cost.
+        """Whether a domain of `level` has a cost that depends on its potential, by these weights. False at ROOT, where
+        domains have no cost of their own.
         """
         return level > ROOT and bool(self.room) and bool(self.room[level] or self.left[level])
 
@@ -73,10 +74,11 @@ NOTHING = Costs((), (), 0, (), ())
 
 @dataclass(frozen=True)
 class MergeStep:
-    """One step of the product of a domain's children: the child with this `key` joins the children before it.
+    """One step in computing the table of a domain's children together: a child whose table has the number `key` joins
+    the children before it.
 
-    `place`: the number of the step, from 1. `previous`: the number of the step before it; 0: this is the first.
-    `before` and `after`: the table of the children without and with this one.
+    `place`: the number of the step, from 1. `previous`: the number of the step before it; 0: it is the first step.
+    `before` and `after`: the table of the children without and with this child.
     """
 
     place: int
@@ -90,8 +92,8 @@ class MergeStep:
 class SortOfDomain:
     """A class of alike domains with their common table. `level` and `number` name one of the domains.
 
-    `steps`: the product of the children's tables, child by child; empty for a node. Alike children beyond the number
-    that can have members at the same time have no step.
+    `steps`: the steps that merge the children's tables, child by child; empty for a node. If more alike children exist
+    than can have members at the same time, the rest have no step.
     """
 
     level: int
@@ -102,11 +104,11 @@ class SortOfDomain:
 
 @dataclass
 class Tables:
-    """The tables of an instance for given weights of goals and one alternative to keep topology spread.
+    """The tables of an instance for given weights of goals and for one alternative to keep topology spread.
 
-    Alike domains share a key: `known[key]`. `later`: weights of goals that decide between plans of equal cost. The
-    tables do not contain these goals, but alike domains are equal in them, too. `has_all_goals`: `costs` and `later`
-    together have all goals before node names.
+    Alike domains share a key, and `known[key]` has their table. `later`: weights of goals that decide between plans of
+    equal cost. The tables do not contain these goals, but alike domains are equal in these goals, too. `has_all_goals`:
+    `costs` and `later` together have all goals before node names.
     """
 
     rules: MultiClassRules
@@ -121,8 +123,8 @@ class Tables:
     _key_of: dict[tuple[int, int], int | None] = field(default_factory=dict)
 
     def cost(self, level: int, number: int, counts: Vector) -> int | None:
-        """Return the least cost of placing `counts` members inside a domain and none elsewhere. None: the domain cannot
-        hold them.
+        """Return the least cost of placing `counts` members inside a domain and none elsewhere. None if the domain
+        cannot hold them, or if a constraint forbids it.
         """
         if not self.way.allows(level, number, counts):
             return None
@@ -147,15 +149,15 @@ class Tables:
         return dict(sorted(found.items()))
 
     def key(self, level: int, number: int) -> int | None:
-        """Return the key of a domain; None if it can hold no member."""
+        """Return the key of a domain, the index of its table in `known`; None if the domain can hold no member."""
         if (level, number) not in self._key_of:
             last = self.rules.instance.tree.depth - 1
             self._key_of[level, number] = self._node(number) if level == last else self._domain(level, number)
         return self._key_of[level, number]
 
     def _domain(self, level: int, number: int) -> int | None:
-        """Return the key of a domain above the node; None if it can hold no member. Its table is computed, unless an
-        alike domain has one.
+        """Return the key of a domain above the node, the index of its table in `known`; None if the domain can hold no
+        member. The table is computed, unless an alike domain has one.
         """
         alike = self.children(level, number)
         keys = tuple(key for key, children in alike.items() for _ in children[: self._of_use(key)])
@@ -173,8 +175,8 @@ class Tables:
         return self._keys[sign]
 
     def _of_use(self, key: int) -> int | None:
-        """Return how many alike domains with this key can have members at the same time. None if each of them must have
-        members.
+        """Return how many alike domains with the table `key` can have members at the same time. None if there is no
+        such limit, because each of these domains must have members.
         """
         table = self.known[key].table
         if table.flat[0] >= INFEASIBLE_COST:
@@ -182,8 +184,8 @@ class Tables:
         return sum(most for most, size in zip(self.rules.full, table.shape, strict=True) if size > 1)
 
     def _step(self, previous: MergeStep | None, key: int) -> MergeStep:
-        """Return the step that adds one more child, with this key, after the step `previous`. Equal first steps of
-        different domains are shared.
+        """Return the step in which a child with the table `key` joins the children of the step `previous` (None: no
+        children). Domains whose first children are alike share these steps.
         """
         sign = (previous.place if previous else 0, key)
         if sign not in self._steps:
@@ -196,8 +198,8 @@ class Tables:
         return self._steps[sign]
 
     def _node(self, node: int) -> int | None:
-        """Return the key of a node; None if it can hold no member. Its table is computed, unless an alike node
-        has one.
+        """Return the key of a node, the index of its table in `known`; None if the node can hold no member. The table
+        is computed, unless an alike node has one.
         """
         rules, instance = self.rules, self.rules.instance
         most = rules.capacity[node].tolist()
@@ -229,8 +231,8 @@ class Tables:
         return self.rules.instance.domain_potential(level, number) if heeded else 0
 
     def _with_own(self, level: int, number: int, inside: CostTable) -> CostTable:
-        """Add the domain's own cost to the table `inside` for all count vectors with members. Vectors that constraints
-        forbid become infeasible.
+        """Return the table `inside` of a domain's children with the domain's own cost added, for all count vectors with
+        members. Count vectors that constraints forbid become infeasible.
         """
         if level == ROOT:
             return inside
@@ -244,8 +246,8 @@ class Tables:
         return reaching(np.where(allowed, np.minimum(inside + own, INFEASIBLE_COST), INFEASIBLE_COST))
 
     def own_later(self, sort: SortOfDomain, counts: Vector) -> int:
-        """Return the domain's own later cost if it has `counts` members, wherever they are inside. 0 at ROOT or without
-        members.
+        """Return a domain's own part of the later cost (the goals that the tables do not contain) if it has `counts`
+        members, on whichever of its nodes. 0 at ROOT or without members.
         """
         level, rules, costs = sort.level, self.rules, self.later
         if level == ROOT or not any(counts):
@@ -258,7 +260,7 @@ class Tables:
 
 
 def _weighed(amounts: CostTable, weight: int) -> CostTable:
-    """Return amounts times a weight, capped at `INFEASIBLE_COST`. More would not fit 64 bits, and no best plan
-    has it.
+    """Return `amounts` times `weight`, capped at `INFEASIBLE_COST`. Larger costs would not fit 64 bits, and no best
+    plan has such a cost.
     """
     return np.where(amounts > INFEASIBLE_COST // weight, INFEASIBLE_COST, amounts * weight)

@@ -1,9 +1,10 @@
 """From the tables of alike members back to nodes: of all best plans, the plan whose node names come first, rank by
 rank.
 
-The next member stays on its predecessor's node or moves on to the smallest name that still allows a best plan. The
-search keeps the numbers of members that each open domain may end with. The tables of the untouched children decide
-whether a child can be used at all.
+Members are placed in order of rank. The next member stays on the node of the member before it, or moves on to the
+smallest node name that still allows a best plan. A domain is open while members are being placed in it. For each open
+domain, the search keeps the numbers of members with which the domain may end. The tables of children without members
+decide whether a child can be used at all.
 """
 
 from collections.abc import Iterator
@@ -16,16 +17,16 @@ from solver.tree_dp.min_plus import INFEASIBLE_COST, WordTable, nothing
 from solver.tree_dp.single_class_tables import Domain, DomainTables
 
 Totals = NDArray[np.bool_]
-"""By number of members from 0 on, whether a domain may end with that number in a best plan."""
+"""Flags by number of members, from 0 on: whether a domain may have this number of members at the end in a best plan."""
 
 
 @dataclass(slots=True)
 class _Open:
-    """A domain in which members are being placed. `count` and `sum`: the members in its finished children, and their
-    cost.
+    """A domain in which members are being placed. `count` and `sum`: the members in its children that are finished, and
+    their cost.
 
-    `totals`: the numbers of members that the domain may end with in a best plan. `waiting`: by key, the children that
-    have no member yet.
+    `totals`: the numbers of members that the domain may have at the end in a best plan. `waiting`: by key, the children
+    that have no member yet.
     """
 
     domain: Domain
@@ -37,11 +38,11 @@ class _Open:
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """A possible place of the next member: a node, and the domains to close and open on the way there.
+    """A possible node for the next member, and the domains to close and open on the way to this node.
 
     `name`: the node's place in natural order of names. `path`: the domains to open, each with the numbers of members
-    that it may end with. `depth`: how many open domains stay open. `unusable`: keys of children that no best plan uses
-    after this move.
+    that it may have at the end. `depth`: how many open domains stay open. `unusable`: keys of children that no best
+    plan uses after this move.
     """
 
     name: int
@@ -71,14 +72,16 @@ def seated(tables: DomainTables, domain: Domain, members: int) -> list[int]:
 
 
 def _exactly(members: int) -> Totals:
-    """Return totals that allow one number of members only."""
+    """Return flags by number of members that are True only at `members`."""
     totals = np.zeros(members + 1, dtype=np.bool_)
     totals[members] = True
     return totals
 
 
 class _Seating:
-    """The state of the search: the open domains from the widest one to the node, from which moves start."""
+    """The state of the search for the plan with the first node names. `open`: the domains in which members are being
+    placed, from the widest domain to a node.
+    """
 
     def __init__(self, tables: DomainTables) -> None:
         self.tables = tables
@@ -90,7 +93,9 @@ class _Seating:
         return self.open[-1].domain.number
 
     def make(self, move: _Move) -> None:
-        """Close the domains that the move leaves, open those on the way to its node, and place one member there."""
+        """Place one member on the node of the move. Open domains that the move leaves are closed, and the domains on
+        the way to the node are opened.
+        """
         while len(self.open) > move.depth:
             left = self.open.pop()
             if self.open:
@@ -129,10 +134,11 @@ class _Seating:
         return best
 
     def enter(self, domain: Domain, totals: Totals, bound: int | None) -> _Move | None:
-        """Return the move to the smallest node name inside a domain that is not open yet; None if no name is below
-        `bound`.
+        """Return the move to the smallest node name inside a domain that is not open yet; None if no node name is
+        before `bound`.
 
-        `totals`: the numbers of members that the domain may end with. `bound` None: any name is allowed.
+        `totals`: the numbers of members that the domain may have at the end. `bound`: a place in natural order of
+        names; None: any name is allowed.
         """
         if not domain.groups:
             smaller = bound is None or domain.first_name < bound
@@ -142,9 +148,10 @@ class _Seating:
         return None if move is None else _Move(move.name, 0, ((domain, totals), *move.path))
 
     def _into(self, around: _Open, count: int, done: WordTable, bound: int | None) -> _Move | None:
-        """Return the move to the smallest node name in an untouched child of `around`; None if it is not below `bound`.
+        """Return the move to the smallest node name in a child of `around` that has no member yet; None if no such name
+        is before `bound`.
 
-        `count` and `done`: the members in its finished children, and their cost.
+        `count` and `done`: the members in the children of `around` that are finished, and their cost.
         """
         best: _Move | None = None
         unusable: list[int] = []
@@ -165,7 +172,9 @@ class _Seating:
         return _Move(best.name, 0, best.path, tuple(unusable))
 
     def _ways(self, children: tuple[Domain, ...], totals: Totals, bound: int | None) -> Iterator[_Move]:
-        """Yield moves into alike children of one domain, each to a smaller name than the one before."""
+        """Yield moves into the domains `children`, which are alike and of one domain. Each move goes to a smaller name
+        than the move before it.
+        """
         for child in children:
             if bound is not None and child.first_name >= bound:
                 return
@@ -175,8 +184,8 @@ class _Seating:
                 yield move
 
     def _usable(self, around: _Open, count: int, done: WordTable, key: int, kept: list[int]) -> Totals:
-        """Return the numbers of members that one untouched child with this key may end with. All False: no best plan
-        uses it.
+        """Return the numbers of members that one child of `around` with this key and without members may have at the
+        end. All False: no best plan uses such a child.
 
         `count` and `done`: the members in the finished children of `around`, and their cost. Children with a smaller
         first name that are not in `kept` are known to be in no best plan.
@@ -199,23 +208,23 @@ class _Seating:
         return usable
 
     def _may_end(self, around: _Open, count: int, done: WordTable) -> bool:
-        """Return whether a best plan may put no more members into `around`, which has `count` of them at the cost
-        `done`.
+        """Return whether a best plan may put no more members into the domain `around`, which has `count` members at the
+        cost `done`.
         """
         if not around.totals[count] or any(self._must_have(key) for key in around.waiting):
             return False
         return bool((done == self.tables.raw[around.domain.key][:, count : count + 1]).all())
 
     def _must_have(self, key: int) -> bool:
-        """Return whether children with this key must have members, because 0 members are infeasible there."""
+        """Return whether children with this key must have members: their table has no feasible plan for 0 members."""
         return bool(self.tables.products.tables[key][0, 0] >= INFEASIBLE_COST)
 
     def _opened(self, domain: Domain, totals: Totals) -> _Open:
-        """Return a domain as open, without members."""
+        """Return the record of a domain that is being opened. No member is placed in it yet."""
         return _Open(domain, totals, nothing(self.tables.layout.words), 0, dict(domain.groups))
 
     def _take(self, around: _Open, child: Domain) -> None:
-        """Remove a child from the untouched children of `around`, because it is opened."""
+        """Remove `child` from the children of `around` that have no member, because it is being opened."""
         rest = tuple(each for each in around.waiting[child.key] if each is not child)
         if rest:
             around.waiting[child.key] = rest
@@ -223,5 +232,7 @@ class _Seating:
             del around.waiting[child.key]
 
     def _finished(self, left: _Open, count: int) -> WordTable:
-        """Return the column that a finished domain with `count` members adds to the sum of its parent."""
+        """Return the cost of the finished domain `left` with `count` members: the column of its table that is added to
+        the cost of its parent.
+        """
         return self.tables.table(left.domain)[:, count : count + 1]

@@ -17,8 +17,8 @@ from solver.tree_dp.single_class_counts import holds, members_of
 from solver.tree_dp.single_class_tables import Domain, DomainTables, domain_tables_of, ways_to_count
 
 _MANY = 512
-"""From this number of members on, full tables are slow. So the primary words (the goals before waste) are compared
-first, alone.
+"""From this number of members on, full tables are slow. So tables with only the primary words (the goals before waste)
+are compared first.
 """
 
 
@@ -46,8 +46,8 @@ def solve_tree_dp(instance: Instance) -> Solved | SolveStatus | None:
 
 
 def _best_plan(tables: DomainTables) -> Nodes | None:
-    """Return the best plan by these tables: with all members, else with as many as fit. None if the minimum does not
-    fit, or no member does.
+    """Return the best plan by these tables: with all members or, if not all fit, with as many as fit. None if the
+    minimum does not fit, or if no member fits.
     """
     members, needed = len(tables.kind.ranks), needed_members(tables.instance.problem)
     domain = _best_domain(tables, members)
@@ -66,8 +66,8 @@ def _key(instance: Instance, nodes: Nodes) -> tuple[tuple[int, ...], ...]:
 
 
 def _best_domain(tables: DomainTables, members: int) -> Domain | None:
-    """Return the narrowest domain that holds this many members, with the best plan among its level. None if no domain
-    does.
+    """Return the narrowest domain that holds this many members. Of several domains of its level, return the domain with
+    the best plan. None if no domain holds the members.
 
     Among equally good domains, the plan with the first node name decides.
     """
@@ -79,11 +79,11 @@ def _best_domain(tables: DomainTables, members: int) -> Domain | None:
 
 
 def _best_of_level(tables: DomainTables, level: int, members: int) -> list[Domain]:
-    """Return the domains of a level whose plans for this many members are equally good and best; empty if no domain
-    holds them.
+    """Return the domains of a level whose plans for this many members are the best and equally good; empty if no domain
+    holds the members.
 
-    Domains are solved in order of their lower bounds, until a bound exceeds the best score. A domain that is alike
-    inside and has an equal bound gets the result of the one solved before.
+    Domains are solved in order of their lower bounds, until a bound exceeds the best score. If a domain has the same
+    key and the same bound as a solved domain, it gets the solved domain's score.
     """
     best: list[Domain] = []
     best_score: DomainCost | None = None
@@ -110,9 +110,10 @@ def _best_of_level(tables: DomainTables, level: int, members: int) -> list[Domai
 def _best_heads(
     tables: DomainTables, level: int, possible: list[tuple[int, DomainCost]], members: int
 ) -> list[tuple[int, DomainCost]]:
-    """Return the candidates whose plans are best in the primary words, the goals before waste. Sorted by bound.
+    """Return the candidates whose plans are best in the primary words, the goals before waste. They are sorted by
+    bound.
 
-    `possible`: pairs of a domain and its bound. In the pairs returned, the bounds begin with the exact primary words.
+    `possible`: pairs of a domain and its bound. In the returned pairs, the bounds begin with the exact primary words.
     """
     heads, words = tables.primary, tables.layout.primary
     kept: list[tuple[int, DomainCost]] = []
@@ -144,11 +145,12 @@ def _first_by_name(tables: DomainTables, domains: list[Domain], members: int) ->
 
 
 def _score(tables: DomainTables, domain: Domain, members: int) -> DomainCost:
-    """Return the values by which a plan with this many members in a domain is compared, in the order of the goals.
+    """Return the values by which the best plan with this many members in a domain is compared, in the order of the
+    goals.
 
-    The domain's table has the values inside the domain. It leaves out the parts (a) and (b) of waste (`around_split`).
-    They are decided by the potential of the domain and of its parents, which is inserted between the primary and
-    secondary words.
+    The domain's table has the values inside the domain, but not the parts (a) and (b) of waste. These two parts are
+    decided by the potential of the domain and of its parents, which is inserted between the primary and secondary
+    words.
     """
     instance, primary = tables.instance, tables.layout.primary
     words = tables.table(domain)[:, members].tolist()
@@ -159,8 +161,8 @@ def _score(tables: DomainTables, domain: Domain, members: int) -> DomainCost:
 
 
 def _rows(instance: Instance, kind: MemberClass, nodes: list[int]) -> Nodes:
-    """Return the plan's nodes by set and rank. `nodes`: those of the class's members by rank. All other members are not
-    placed.
+    """Return the plan's nodes by set and rank. `nodes`: the nodes of the class's members by rank. Members of other
+    sets, and members beyond the length of `nodes`, are not placed.
     """
     rows: list[tuple[int | None, ...]] = []
     for position, pod_set in enumerate(instance.problem.sets):

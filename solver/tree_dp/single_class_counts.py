@@ -9,10 +9,11 @@ from solver.tree_dp.single_class_tables import Domain, DomainTables, countable, 
 
 
 def no_room(instance: Instance) -> bool:
-    """Return whether counting proves that the minimum does not fit, even if all useful victims go. False: it may fit.
+    """Return whether counting proves that the minimum does not fit, even if all useful victims are gone. False: the
+    minimum may fit.
 
-    A gang without constraints on counts (`CountingRules.numbers`) is not checked, because
-    `bounds.domain_cover.too_small` does that.
+    A gang without constraints on counts (`CountingRules.numbers`) is not checked here, because
+    `bounds.domain_cover.too_small` checks it.
     """
     room = cleared(instance)
     found = countable(room)
@@ -55,8 +56,8 @@ def members_of(tables: DomainTables) -> int:
 
 
 def _most(tables: DomainTables, level: int) -> dict[int, int]:
-    """Return how many members each domain of `level` (or ROOT) can hold, under its own constraints and those of its
-    parents.
+    """Return how many members each domain of `level` (or ROOT) can hold, under the constraints on the domain itself and
+    on the domains around it.
 
     Domains without capacity have no entry.
     """
@@ -73,9 +74,7 @@ def _most_in(tables: DomainTables, domain: Domain) -> int:
 
 
 def holds(tables: DomainTables, domain: Domain, count: int) -> bool:
-    """Return whether exactly `count` members can be in a domain and no others elsewhere, under all constraints on
-    counts.
-    """
+    """Return whether `count` members can be in a domain and no member elsewhere, under all constraints on counts."""
     table, rules = tables.table(domain), tables.rules
     if count >= table.shape[1] or table[0, count] >= INFEASIBLE_COST:
         return False

@@ -23,7 +23,7 @@ from solver.tree_dp.min_plus import INFEASIBLE_COST, Layout, Products, WordTable
 from solver.tree_dp.spread_groups import MOST_WAYS, level_of_groups, never_binds, possible_emptiest
 
 _LARGE = 1 << 62
-"""The maximum of members for a domain without a maximum: more members than any table has."""
+"""The most members of a domain that has no limit. It is more than any table has."""
 
 Sums = list[tuple[str, int]]
 """Values that a table sums over domains: pairs of a name and the largest possible sum."""
@@ -33,9 +33,9 @@ Sums = list[tuple[str, int]]
 class CountingRules:
     """All constraints of a gang of one member class besides capacity, as limits on the number of members in a domain.
 
-    `required`: the narrowest level of which one domain must hold all members. `multiple[level]`: the number in a domain
-    is a multiple of each of these. `caps[level]`: the most members by domain. `least[level]`: the fewest members by
-    domain. A domain without an entry has no limit.
+    `required`: the narrowest level of which one domain must hold all members. `multiple[level]`: the number of members
+    in a domain is a multiple of each of these numbers. `caps[level]`: the most members, by domain. `least[level]`: the
+    fewest members, by domain. A domain without an entry has no limit.
     """
 
     required: int
@@ -45,16 +45,16 @@ class CountingRules:
 
     @property
     def numbers(self) -> bool:
-        """Whether any constraint but capacity limits the number of members in a domain: a cap, a multiple or a
-        minimum.
+        """Whether a constraint limits the number of members in a domain besides capacity: a cap, a multiple, or a
+        fewest number of members.
         """
         return any(self.caps) or any(self.multiple) or any(self.least)
 
 
 @dataclass(frozen=True, slots=True)
 class _GroupLimits:
-    """By group of a topology spread or exclusion, the most members that it may get, and the fewest. No entry:
-    no limit.
+    """The limits of one topology spread or exclusion constraint: by group, the most and the fewest members that the
+    group may get. A group without an entry has no limit.
     """
 
     most: Mapping[str, int]
@@ -63,10 +63,10 @@ class _GroupLimits:
 
 @dataclass(frozen=True)
 class Domain:
-    """A domain that can hold members. Alike domains have the same `key` and so one table.
+    """A domain that can hold members. Alike domains have the same `key`, which is the number of their common table.
 
-    `groups`: pairs of a key and the children that have it, sorted by `first_name`. `first_name`: the smallest place, in
-    natural order of names, of a node inside that has capacity.
+    `groups`: pairs of a key and the children that have this key, sorted by `first_name`. `first_name`: the smallest
+    place, in natural order of names, of a node inside that has capacity.
     """
 
     level: int
@@ -77,21 +77,21 @@ class Domain:
 
 
 def countable(instance: Instance) -> tuple[MemberClass, CountingRules] | None:
-    """Return the one member class of the gang and its constraints, if a single set of limits on counts expresses them
-    exactly.
+    """Return the one member class of the gang and its constraints, if one set of limits on counts expresses all
+    constraints exactly.
 
-    None otherwise, also if a domain must have members.
+    None if this is not possible, or if some domain must have members.
     """
     ways = ways_to_count(instance)
     return ways[0] if ways is not None and len(ways) == 1 and not any(ways[0][1].least) else None
 
 
 def ways_to_count(instance: Instance) -> list[tuple[MemberClass, CountingRules]] | None:
-    """Return the one member class of the gang with alternative limits on counts; None if limits cannot express its
-    constraints.
+    """Return the one member class of the gang, with alternative limits on the number of members in each domain. None if
+    such limits cannot express the gang's constraints.
 
-    Every valid plan keeps at least one alternative, and a plan that keeps one breaks no constraint. The alternatives
-    differ in the number of pods that the emptiest group of a topology spread ends with.
+    Every valid plan keeps the limits of at least one alternative, and a plan that keeps them breaks no constraint. The
+    alternatives differ in the number of pods that the emptiest group of a topology spread has at the end.
     """
     kinds = alike(instance)
     if instance.evicting or kinds is None or len(kinds) != 1 or instance.problem.multiples:
@@ -115,14 +115,14 @@ def ways_to_count(instance: Instance) -> list[tuple[MemberClass, CountingRules]]
 
 
 _ByLevel = tuple[dict[int, int], ...]
-"""By level, the limit of each domain that has one."""
+"""By level, the limits of domains: a number of members for each domain that has a limit."""
 
 
 def _bounds_of_domains(instance: Instance, kind: MemberClass) -> list[tuple[_ByLevel, _ByLevel]] | None:
-    """Return caps, exclusions and topology spread as limits of domains: a list of alternatives, each with the most and
-    the fewest members.
+    """Return caps, exclusions and topology spread as limits on the members in each domain: a list of alternatives, each
+    with the most and the fewest members by domain.
 
-    None if limits cannot express the constraints exactly, or if there are too many alternatives.
+    None if such limits cannot express the constraints exactly, or if there are too many alternatives.
     """
     caps: list[dict[int, int]] = [{} for _ in instance.problem.levels]
     for cap in instance.problem.sets[kind.pod_set].caps:
@@ -169,10 +169,10 @@ def _bounded(
 
 
 def _limits(instance: Instance, kind: MemberClass, rule: Spread) -> list[_GroupLimits] | None:
-    """Return a topology spread constraint as limits of its groups: one alternative for each possible number of pods in
-    the emptiest group.
+    """Return a topology spread constraint as limits of its groups. There is one alternative for each possible number of
+    pods in the emptiest group after placement.
 
-    None if limits cannot express it exactly.
+    None if such limits cannot express the constraint exactly.
     """
     if kind.shape not in rule.shapes or never_binds(rule):
         return [_GroupLimits({}, {})]
@@ -204,8 +204,8 @@ def domain_tables_of(instance: Instance, kind: MemberClass, rules: CountingRules
 
 
 def around_split(sums: Mapping[str, Sums]) -> tuple[Sums, Sums]:
-    """Return the sums in the order of the goals, divided at the parts (a) and (b) of waste: those before, and those
-    after.
+    """Return `sums` in the order of the goals, divided in two: the sums before the parts (a) and (b) of waste, and the
+    sums after these parts.
 
     `sums`: by term of a goal, named as in `solver.objective.ordered`. The parts (a) and (b) are the potential of a
     domain and of its parents. They are known without a table, so the tables leave them out.
@@ -248,11 +248,12 @@ def _weights(instance: Instance, kind: MemberClass) -> Counts:
 
 
 class DomainTables:
-    """The tables of a gang of one member class, each computed at its first use. Alike domains share one key and table.
+    """The tables of a gang of one member class, each computed at its first use. Alike domains share one key and one
+    table.
 
-    Sums without a place in the layout are left out. `raw[key]`: the product of the children's tables, before the
-    domain's own part is added. `weights[node]`: the weight of its node preferences. `now[node]`: the free capacity of
-    the scarcest resource that no terminating pod holds.
+    A sum that has no place in `layout` is left out. `raw[key]`: the product of the children's tables, before the
+    domain's own part is added. `weights[node]`: the weight of the node preferences that it fulfils. `now[node]`: the
+    free capacity of the scarcest resource that no terminating pod holds.
     """
 
     def __init__(self, instance: Instance, kind: MemberClass, rules: CountingRules, layout: Layout) -> None:
@@ -276,7 +277,8 @@ class DomainTables:
     def primary(self) -> "DomainTables":
         """The gang's tables with the primary words only: goal 3, without waste.
 
-        Far fewer domains differ in them: of a node's free capacity, only the part that terminating pods hold counts.
+        More domains share a table than with all words, because of a node's free capacity only the part that terminating
+        pods hold counts.
         """
         return DomainTables(self.instance, self.kind, self.rules, self.layout.primary_alone)
 
@@ -296,7 +298,7 @@ class DomainTables:
         return self._domains[level, number]
 
     def _written(self, level: int, number: int) -> Domain | None:
-        """Compute a domain and its table; None if it can hold no member. Raises `OutOfTimeError`."""
+        """Compute a domain and its table; return None if the domain can hold no member. Raises `OutOfTimeError`."""
         self.instance.deadline.check()
         if level == self.instance.tree.depth - 1:
             most = self._capacity[number]
@@ -322,8 +324,8 @@ class DomainTables:
         return Domain(level, number, key, min(child.first_name for child in children), groups)
 
     def _node_key(self, node: int, most: int) -> int:
-        """Return the key of a node that holds up to `most` members. Its table is computed, unless an alike node has
-        one.
+        """Return the key of the table of a node that holds up to `most` members. The table is computed, unless an alike
+        node has one.
         """
         level = self.instance.tree.depth - 1
         now, leaving = int(self.now[node]), self._leaving[node]
@@ -343,8 +345,8 @@ class DomainTables:
         return key
 
     def _with_own(self, level: int, potential: int, limits: tuple[int, int], inside: WordTable) -> WordTable:
-        """Add the domain's own part to the table `inside`, the product of its children's tables. Counts that its limits
-        forbid become infeasible.
+        """Return the table `inside`, the product of a domain's children, with the domain's own part added. Numbers of
+        members that the domain's limits forbid become infeasible.
 
         table[:, n] = inside[:, n] + own(n), and own(0) = 0, because a domain without a member costs nothing. `limits`:
         the fewest and the most members. At a node, `inside` is the node's cost without the domain's own part.
@@ -366,32 +368,33 @@ class DomainTables:
         return table
 
     def _add(self, table: WordTable, component: str, amounts: WordTable) -> None:
-        """Add amounts to a value of the packed vectors, by its name. Nothing happens if the layout leaves the value
-        out.
+        """Add `amounts` (by number of members) to the value `component` of a table's goal vectors, in place. Nothing
+        happens if the layout leaves the value out.
         """
         if component in self.layout.at:
             word, shift = self.layout.at[component]
             table[word] += amounts << shift
 
     def _potential(self, level: int, number: int) -> int:
-        """Return the potential of a domain; 0 if the tables leave out waste, which is the only goal that
-        depends on it.
+        """Return the potential of a domain. Return 0 if the tables leave out waste, because only waste depends on the
+        potential.
         """
         return 0 if self._primary_only else self.instance.domain_potential(level, number)
 
     def _limits(self, level: int, number: int) -> tuple[int, int]:
-        """Return the fewest and the most members that a domain may have by its minimums and caps. Capacity and
-        multiples are not counted.
+        """Return the fewest and the most members that a domain may have, by `CountingRules.least` and
+        `CountingRules.caps`. Capacity and multiples are not considered.
         """
         if level == ROOT:
             return 0, _LARGE
         return self.rules.least[level].get(number, 0), self.rules.caps[level].get(number, _LARGE)
 
     def encloses(self, level: int, members: int) -> NDArray[np.bool_]:
-        """Return, by domain of `level` (or ROOT), whether the minimums of domains allow that all `members` are in it
-        and none elsewhere.
+        """Return, by domain of `level` (or ROOT), whether all `members` members can be in this domain and none
+        elsewhere, although some domains must have members (`CountingRules.least`).
 
-        They do not if another domain has a minimum, or if a domain around it has a minimum above `members`.
+        They cannot if a domain elsewhere must have members, or if a wider domain around it must have more than
+        `members` members.
         """
         tree = self.instance.tree
         found = np.ones(tree.count(level), dtype=np.bool_)

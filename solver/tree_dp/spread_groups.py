@@ -1,7 +1,7 @@
-"""Topology spread as limits on counts.
+"""Hard topology spread as limits on the number of members in each group.
 
 If the final number of pods in the emptiest group is fixed, hard topology spread only limits how many members each group
-may get. Few such numbers are possible, and the dynamic programme runs once for each.
+may get. Few such numbers are possible, and the dynamic programme runs once for each number.
 """
 
 import itertools
@@ -20,8 +20,8 @@ from solver.tree_dp.class_vectors import CostTable, Vector
 from solver.tree_dp.multi_class_rules import Allowed
 
 MOST_WAYS = 16
-"""The most alternatives to keep topology spread for which tables are computed. If there are more, CP-SAT solves the
-gang.
+"""The most possible numbers of pods in the emptiest groups for which tables are computed. If there are more, CP-SAT
+solves the gang.
 """
 
 
@@ -29,9 +29,9 @@ gang.
 class SpreadGroups:
     """One topology spread constraint whose groups are domains of `level`.
 
-    `held`: by domain that is a group, the pods that the constraint counts there now. `counting[c]` and `bound[c]`: of
+    `held`: by domain that is a group, the pods there now that the constraint counts. `counting[c]` and `bound[c]`: of
     the members in count vector c, how many the constraint counts and how many it limits. `skew`: its `maxSkew`.
-    `emptiest`: how many pods the emptiest group may end with.
+    `emptiest`: the possible numbers of pods in the emptiest group at the end.
     """
 
     level: int
@@ -42,8 +42,8 @@ class SpreadGroups:
     emptiest: range
 
     def within(self, held: int, emptiest: int) -> Allowed:
-        """Return, by count vector, whether a group with `held` pods may get these members: it ends at most `skew` above
-        `emptiest`.
+        """Return, by count vector, whether a group that has `held` pods may get these members. Afterwards it may have
+        at most `skew` (`maxSkew`) pods more than the emptiest group, which has `emptiest` pods.
 
         Members that the constraint does not limit may always come.
         """
@@ -51,8 +51,8 @@ class SpreadGroups:
         return within
 
     def filled(self, held: int, emptiest: int) -> Allowed:
-        """Return, by count vector, whether a group with `held` pods has at least `emptiest` pods after getting these
-        members.
+        """Return, by count vector, whether a group that has `held` pods has at least `emptiest` pods once it has got
+        these members.
         """
         filled: Allowed = held + self.counting >= emptiest
         return filled
@@ -60,8 +60,8 @@ class SpreadGroups:
 
 @dataclass(frozen=True)
 class SpreadWay:
-    """One alternative to keep all topology spread constraints: the number of pods that the emptiest group of each ends
-    with (`emptiest`).
+    """One alternative to keep all topology spread constraints. `emptiest`: for each constraint, the number of pods that
+    its emptiest group has at the end.
     """
 
     tree: Tree
@@ -69,15 +69,15 @@ class SpreadWay:
     emptiest: tuple[int, ...]
 
     def sign(self, level: int, domain: int) -> tuple[int, ...]:
-        """Return, by constraint, the pods that the group around a domain holds; -1: the domain is in no group.
+        """Return, by constraint, the pods that the group around a domain has now; -1 if the domain is in no group.
 
         Domains of one level with equal values may get the same members.
         """
         return tuple(rule.held.get(self._group(rule, level, domain), -1) for rule in self.rules)
 
     def allowed(self, level: int, domain: int, allowed: Allowed) -> Allowed:
-        """Return which of the `allowed` count vectors the constraints also allow in a domain that is a group or lies
-        inside one.
+        """Return, by count vector, whether a domain may have these members under `allowed` and under the topology
+        spread constraints. Only constraints whose group is the domain, or contains it, are considered.
         """
         part = tuple(map(slice, allowed.shape))
         for rule, emptiest in zip(self.rules, self.emptiest, strict=True):
@@ -89,9 +89,9 @@ class SpreadWay:
         return allowed
 
     def allows(self, level: int, domain: int, counts: Vector) -> bool:
-        """Return whether the constraints allow `counts` members in one domain and none elsewhere.
+        """Return whether the constraints allow `counts` members in a domain and no member elsewhere.
 
-        Constraints whose groups lie inside the domain are checked only for groups elsewhere.
+        A constraint whose groups lie inside the domain is checked only for its groups elsewhere.
         """
         for rule, emptiest in zip(self.rules, self.emptiest, strict=True):
             empty = {group for group, held in rule.held.items() if held < emptiest}
@@ -106,17 +106,15 @@ class SpreadWay:
         return True
 
     def _group(self, rule: SpreadGroups, level: int, domain: int) -> int:
-        """Return the group of a constraint that contains a domain, which may be the domain itself; -1: the domain is
-        wider than groups.
-        """
+        """Return the group of a constraint that is the domain or contains it; -1 if the domain is wider than groups."""
         return self.tree.domain(rule.level, self.tree.nodes(level, domain)[0]) if rule.level <= level else -1
 
 
 def ways_to_spread(instance: Instance, kinds: Sequence[MemberClass]) -> tuple[SpreadWay, ...] | None:
-    """Return all alternatives to keep the topology spread of members that are all pending and all placed.
+    """Return all alternatives to keep the topology spread of members that are all pending and all to be placed.
 
-    Each valid plan keeps at least one. None if limits on counts cannot express the constraints, or if there are too
-    many alternatives.
+    Each valid plan keeps at least one alternative. None if limits on counts cannot express the constraints, or if there
+    are too many alternatives.
     """
     rules: list[SpreadGroups] = []
     for spread in instance.spreads:
@@ -157,10 +155,10 @@ def _groups_of(instance: Instance, kinds: Sequence[MemberClass], spread: Spread)
 
 
 def never_binds(spread: Spread) -> bool:
-    """Return whether a constraint can never be violated, because it has no group, or one group only, which is then the
-    emptiest.
+    """Return whether a topology spread constraint can never be violated, because it has no group, or only one group,
+    which is then the emptiest group itself.
 
-    With `from_zero` one group suffices to violate it, because the emptiest group counts as empty.
+    If `from_zero` is set, a single group can violate it, because the emptiest group counts as having no pods.
     """
     return len(spread.counts) < (1 if spread.from_zero else 2)
 
@@ -175,8 +173,8 @@ def possible_emptiest(
     """Return the possible numbers of pods in the emptiest group of a topology spread constraint, once the plan is
     placed.
 
-    The upper end is reached if members are too few for more, or if a group has no capacity for another. Below the lower
-    end, the other groups cannot take all members that must be placed.
+    No number above the range is possible, because members are too few, or because some group has no capacity for more.
+    No number below the range is possible, because then the other groups cannot take all members that must be placed.
 
     `opened`: the groups with capacity for members that count. `least`: how many members certainly come that the
     constraint both counts and limits. `most`: how many members that count come at most. `counts`: the present pods by
@@ -199,10 +197,10 @@ def possible_emptiest(
 def level_of_groups(
     instance: Instance, nodes: Sequence[int], group: Sequence[str | None]
 ) -> tuple[int, dict[str, int]] | None:
-    """Return the level of which the groups of these nodes are domains, and the domain of each group. None if no level
-    has them as domains.
+    """Return the level whose domains are the groups of these nodes, and the domain of each group. None if no level has
+    these groups as domains.
 
-    `group`: by node, the name of its group; None: it is in no group.
+    `group`: by node, the name of its group; None: the node is in no group.
     """
     for level in range(instance.tree.depth - 1, -1, -1):
         pairs = {(group[node], instance.tree.domain(level, node)) for node in nodes}

@@ -39,8 +39,9 @@ def recounted(view: PlanView) -> Iterator[Count]:
 class Recount:
     """Counts the goals of one plan. Its attributes are values that several goals need.
 
-    `scarce`: the position of the scarcest resource. `potentials`: by node, how much of it the gang could use there.
-    `used`: by node, how much of it newly placed members use. `sets`: the placed members of each set that has any.
+    `scarce`: the position of the scarcest resource. `potentials`: by node, how much of the scarcest resource the gang
+    could use there. `used`: by node, how much of it newly placed members use. `sets`: the placed members of each set
+    that has placed members.
     """
 
     def __init__(self, view: PlanView) -> None:
@@ -62,7 +63,7 @@ class Recount:
         yield Count("evicted", sum(victim.requests[self.scarce] for victim in self.view.evicted), {})
 
     def extras(self) -> Iterator[Count]:
-        """Yield goal 2: the members placed beyond the minimum."""
+        """Yield goal 2: the number of members placed beyond the minimum."""
         least = max(self.problem.minimum, sum(pod_set.minimum for pod_set in self.problem.sets))
         yield Count("extras", len(self.view.placed) - least, {}, more_is_better=True)
 
@@ -91,7 +92,9 @@ class Recount:
         yield Count("ranks", crossings[self.problem.levels[0]], crossings)
 
     def ties(self) -> Iterator[Count]:
-        """Yield goal 6, ties, with the value 0: start times and names decide it, and no number is reported."""
+        """Yield goal 6, ties, with the value 0. Start times and node names decide this goal, and no number is reported
+        for it.
+        """
         yield Count("ties", 0, {})
 
     def _scarcest(self, pending: list[Member]) -> int:
@@ -111,8 +114,8 @@ class Recount:
     def _potentials(self, shapes: set[int]) -> _Positions:
         """Return, by node, how much of the scarcest resource members of these shapes could use.
 
-        If the plan evicts, the capacity of all victims on a node counts as well. If it does not, nodes that need an
-        eviction first count as 0.
+        If the plan evicts, the capacity that all victims on a node hold counts as well. If the plan evicts no pod,
+        nodes that members may use only after an eviction count as 0.
         """
         free = self.problem.nodes.free[:, self.scarce].copy()
         if self.view.evicted:

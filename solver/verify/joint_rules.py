@@ -24,7 +24,9 @@ def _quotas(view: PlanView) -> Iterator[str]:
 
 
 def _quota(view: PlanView, quota: Quota) -> Iterator[str]:
-    """Yield exceeded quotas. As in Kueue's admission, a queue's available quota is computed level by level upward."""
+    """Yield a sentence for each exceeded quota. As in Kueue's admission, a queue's available quota is computed level by
+    level upward.
+    """
     direct = [share.used for share in quota.shares]
     entered = set()
     for charge in quota.charges:
@@ -39,8 +41,8 @@ def _quota(view: PlanView, quota: Quota) -> Iterator[str]:
 
 
 def _available(quota: Quota, direct: list[int], position: int) -> int:
-    """Return the remaining quota of a queue or cohort; negative if it is exceeded. `direct`: what is charged to each of
-    them directly.
+    """Return the remaining quota of the queue or cohort at `position`; negative if it is exceeded. `direct`: for each
+    queue and cohort, the use that is charged to it directly.
     """
     share, used = quota.shares[position], _used(quota, direct, position)
     if share.parent is None:

@@ -26,8 +26,8 @@ class PlacedMember:
 class PlanView:
     """A plan with its members listed, for the checks. The plan must have one row of nodes per set, and existing nodes.
 
-    `placed`: all members with a node, in order of set and rank. `of_set`: the same by set. `evicted`: the victims.
-    `leaving`: by node, the requests of its victims.
+    `placed`: all members with a node, in order of set and rank. `of_set`: by set, its placed members. `evicted`: the
+    victims. `leaving`: by node, the summed requests of its victims.
     """
 
     def __init__(self, problem: Problem, plan: Plan) -> None:

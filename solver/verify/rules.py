@@ -68,8 +68,8 @@ def _eligible(view: PlanView) -> Iterator[str]:
 
 
 def _room(view: PlanView) -> Iterator[str]:
-    """Yield nodes on which new members request more than is free. A resource that no new member requests may be
-    overcommitted already.
+    """Yield a sentence for each node on which new members request more than is free. A node may have too little of a
+    resource that no new member requests.
     """
     new: dict[int, list[tuple[int, ...]]] = {}
     for each in view.placed:
@@ -182,9 +182,9 @@ def _affinities(view: PlanView) -> Iterator[str]:
 
 
 def _providers(view: PlanView, rule: Affinity) -> Iterator[int]:
-    """Yield the nodes of pods that satisfy an affinity rule for the members that it limits.
+    """Yield the nodes of pods that satisfy a pod affinity constraint for the members that it limits.
 
-    They are victims that stay, pinned members, and new members that the rule does not limit.
+    These pods are victims that are not evicted, pinned members, and new members that the constraint does not limit.
     """
     for victim in rule.victims.difference(view.plan.victims):
         yield view.problem.victims[victim].node
@@ -262,7 +262,9 @@ CHECKS: tuple[Callable[[PlanView], Iterator[str]], ...] = (
 
 
 def _wrong_goals(view: PlanView) -> Iterator[str]:
-    """Yield goals that are missing, whose value is wrong, or whose bound contradicts the proof."""
+    """Yield a sentence for each goal that is missing, has a wrong value, or has a bound that contradicts the plan's
+    proof.
+    """
     claimed, counted = view.plan.goals, list(recounted(view))
     if [goal.name for goal in claimed] != [each.name for each in counted]:
         yield "the goals are not those of decision 2, in its order"

@@ -11,7 +11,7 @@ from thorough import chunks, has_rare_cases
 from solver.cp_sat.solve import Solved
 from solver.eviction.dynamic_programme import solve_eviction_dp
 from solver.eviction.lower_bounds import prices_of
-from solver.eviction.node_victims import Offers
+from solver.eviction.node_victims import VictimSearch
 from solver.instance import instance_of
 from solver.nodes import Node, nodes_of
 from solver.problem import DisruptionBudget, Member, PodSet, Problem, Shape, Victim, VictimGang, victim_table
@@ -149,9 +149,9 @@ def test_too_many_choices_on_one_node_are_left_to_the_search() -> None:
         victims=victims,
     )
     instance = instance_of(problem, evicting=True)
-    offer = Offers(instance, 0, dict.fromkeys(range(40), 1), shape.requests).best(1)
-    assert offer is not None
-    assert not offer.exact
+    choice = VictimSearch(instance, 0, dict.fromkeys(range(40), 1), shape.requests).best(1)
+    assert choice is not None
+    assert not choice.exact
     assert _paid(problem) is None
 
 
@@ -176,6 +176,6 @@ def test_too_many_choices_on_all_nodes_together_are_left_to_the_search() -> None
     prices = prices_of(instance, ROOT)
     assert prices is not None
     requests = problem.shapes[0].requests
-    offers = [Offers(instance, node, prices.shares_on(node), requests).best(1) for node in range(3)]
-    assert [offer is None or offer.exact for offer in offers] == [True, True, True]
+    choices = [VictimSearch(instance, node, prices.shares_on(node), requests).best(1) for node in range(3)]
+    assert [choice is None or choice.exact for choice in choices] == [True, True, True]
     assert _paid(problem) is None

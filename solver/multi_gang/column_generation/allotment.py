@@ -31,14 +31,16 @@ _SHARE = 0.1
 """The share of the remaining deterministic time that the choice for one level may take."""
 
 MembersByDomain = Sequence[Mapping[int, int]]
-"""By gang, its members by domain of one level."""
+"""By gang, the number of its members in each domain of one level. Domains without members have no entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allotment:
-    """A division of the gangs among the domains of a level. `parts`: by gang, its members by domain.
+    """A division of the gangs among the domains of one level. `parts`: by gang, the number of its members in each
+    domain.
 
-    `bound`: a lower bound of the sum of touched domains of the level, with the sums of wider levels fixed.
+    `bound`: a lower bound of the number of touched domains of this level, summed over the gangs. The sums of wider
+    levels are fixed.
     """
 
     parts: MembersByDomain
@@ -60,19 +62,22 @@ class AllottingProblem:
         self._displaced, self._own, self._offered = displaced, own, offered
 
     def is_wide(self, level: int) -> bool:
-        """Whether the level is above the node and has few domains, measured by the number of gangs times domains."""
+        """Whether the level is above the node and so few domains are on it that CP-SAT can divide all gangs among them:
+        gangs times domains is at most `_CELLS`.
+        """
         return level < self._tree.depth - 1 and len(self._demands) * self._tree.count(level) <= _CELLS
 
     def domain(self, level: int) -> Counts:
-        """Return, by class of nodes, the domain of a level that contains it."""
+        """Return, by class of nodes, the domain of `level` that contains the class."""
         return self._tree.around(self._tree.depth - 2, level)[self._inner]
 
     def least(
         self, level: int, held: Sequence[int], budget: TimeBudget, least: int = 0, known: MembersByDomain | None = None
     ) -> Allotment | None:
-        """Return the division with the fewest touched domains of a level that was found; None if none was found.
+        """Return a division of the gangs among the domains of `level`. Of the divisions that CP-SAT finds, it touches
+        the fewest domains, summed over the gangs. None if CP-SAT finds no division.
 
-        `held`: the most touched domains of each wider level. `least`: a lower bound of the sum. `known`: a feasible
+        `held`: for each wider level, the most touched domains. `least`: a lower bound of the sum. `known`: a feasible
         division, from which CP-SAT starts.
         """
         cp, flags = CpModel(), dict[tuple[int, int], IntVar]()
@@ -102,8 +107,10 @@ class AllottingProblem:
         return Allotment(parts, sum(map(len, parts)) if status == OPTIMAL else least)
 
     def _members(self, cp: CpModel, level: int, flags: dict[tuple[int, int], IntVar]) -> dict[tuple[int, int], IntVar]:
-        """Create the variables for the members of each gang in each domain, and in `flags` whether there are any.
-        Return the first.
+        """Return new variables: by gang and domain, how many of the gang's members are in the domain. Add to `flags`
+        variables that are 1 if the gang has a member in the domain, else 0.
+
+        All members of a gang are placed, and a domain of its required level holds all of them.
         """
         members: dict[tuple[int, int], IntVar] = {}
         own = self._summed(level, self._own)
@@ -122,10 +129,10 @@ class AllottingProblem:
         return members
 
     def _possible(self, level: int, demand: GangDemand) -> NDArray[np.bool_]:
-        """Return, by domain of a level, whether members of a gang may be there.
+        """Return, by domain of `level`, whether members of a gang may be in the domain.
 
-        The domain must have capacity for them, and a domain of the gang's required level that overlaps it must hold all
-        of them.
+        The domain must have capacity for a member. A domain of the gang's required level that contains this domain, or
+        lies inside it, must have capacity for all members.
         """
         holding = self._summed(demand.level, self._own)[demand.shape] >= demand.members
         possible = np.zeros(self._tree.count(level), dtype=np.bool_)
@@ -145,8 +152,8 @@ class AllottingProblem:
                 cp.add(asked <= int(offered[shape, domain]))
 
     def _around(self, cp: CpModel, flags: Mapping[tuple[int, int], IntVar], level: int, wider: int) -> list[IntVar]:
-        """Return flags for a wider level: whether a gang touches a domain of it. `flags`: the same for domains of
-        `level`.
+        """Return one flag for each gang and each domain of the level `wider`: 1 if the gang touches the domain.
+        `flags`: by gang and domain of `level`, whether the gang touches the domain.
         """
         if wider == level:
             return [*flags.values()]

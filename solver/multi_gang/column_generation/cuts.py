@@ -1,8 +1,8 @@
 """Chvátal-Gomory cuts: constraints that hold for whole columns, but that a mixture of fractions of columns may break.
 
-A domain has capacity for a number of members. Divide what each taken column puts there by any number and round down.
-The sum is at most the capacity, divided and rounded down. For example, at most one column can use more than half of the
-capacity.
+A domain has capacity for a number of members. Take any divisor. For each chosen column, divide the number of members
+that it puts into the domain by the divisor, and round down. The sum over the columns is at most the capacity, divided
+by the same divisor and rounded down. For example, at most one column can use more than half of the capacity.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from solver.capacity import Counts
 
 _SLIGHT = 0.02
-"""A cut is added only if the mixture exceeds it by more than this."""
+"""A cut is added only if the mixture exceeds the limit of the cut by more than this amount."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
     """A limit on the columns in one domain above the node.
 
-    A column counts as the members of `shape` that it displaces there, divided by `by` and rounded down. The sum over
-    the columns is at most `most`. `each[s]`: how many members of `shape` a member of shape s displaces.
+    A column counts as the members of `shape` that it displaces in the domain, divided by `by` and rounded down. The sum
+    over the columns is at most `most`. `each[s]`: how many members of `shape` a member of shape s displaces.
     """
 
     domain: int
@@ -29,7 +29,9 @@ class Cut:
     each: tuple[int, ...]
 
     def taken(self, shape: int, members: int) -> int:
-        """Return how much a column counts in the cut that puts `members` members of this shape into the domain."""
+        """Return how much a column counts in this cut if it puts `members` members of the shape `shape` into the
+        domain.
+        """
         return self.each[shape] * members // self.by
 
 
@@ -44,10 +46,11 @@ class ColumnShare:
 
 
 def broken_cuts(parts: Iterable[ColumnShare], displaced: Counts, room: Counts) -> list[Cut]:
-    """Return, for every domain and shape, the cut that a mixture of columns breaks most. No cut if none is broken.
+    """Return, for every domain and shape, the cut that a mixture of columns breaks most; no cut if none is broken
+    there.
 
-    `parts`: the mixture, by column and domain. `room[shape, domain]`: members that fit there. `displaced`: as in
-    `generation`.
+    `parts`: the mixture, by column and domain. `room[shape, domain]`: members that fit in the domain. `displaced[one,
+    other]`: how many members of shape `other` a member of shape `one` displaces.
     """
     inside: dict[int, list[ColumnShare]] = {}
     for part in parts:

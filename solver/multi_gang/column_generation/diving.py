@@ -1,7 +1,7 @@
 """Diving heuristic: from fractions of columns to one whole column for each gang.
 
-The column with the largest fraction in the relaxation is taken whole, and further columns are generated for the other
-gangs. It is a dive as in branch and price, without backtracking.
+The column with the largest fraction in the relaxation is chosen for its gang, and further columns are generated for the
+other gangs. This is repeated until every gang has a column. It is a dive as in branch and price, without backtracking.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,20 +10,22 @@ from solver.capacity import Counts
 from solver.multi_gang.column_generation.restricted_master import Column, LpSolution, RestrictedMaster
 
 _ROUNDS = 4
-"""Rounds of pricing after each column that is taken."""
+"""How many times further columns are generated after each column that is chosen."""
 _WHOLE = 0.999
-"""From this fraction on, a column counts as taken whole."""
+"""From this fraction on, a column counts as whole."""
 
 Regenerate = Callable[[LpSolution, Counts, Sequence[int]], bool]
-"""Generates columns of the given gangs under the duals of a relaxation, within the remaining capacity (shapes x
-classes). Returns whether any column is new.
+"""A function that generates columns of the given gangs under the duals of a relaxation, within the remaining capacity
+(shapes x classes). It returns whether a column is new.
 """
 
 
 def dived(master: RestrictedMaster, level: int, regenerate: Regenerate, bound: int, most: int) -> list[Column] | None:
-    """Return one column for every gang, with fewer than `most` domains of a level in sum; None if the dive fails.
+    """Return one column for every gang, with fewer than `most` touched domains of `level` in sum; None if the dive
+    fails.
 
-    `bound`: a lower bound of the sum. A relaxation that does not exceed it needs no further columns.
+    `bound`: a lower bound of this sum. Once the cost of a relaxation is at most `bound`, no further columns are
+    generated for it.
     """
     left = master.offered.copy()
     chosen: dict[int, Column] = {}
@@ -45,8 +47,8 @@ def dived(master: RestrictedMaster, level: int, regenerate: Regenerate, bound: i
 def _settled(
     master: RestrictedMaster, left: Counts, waiting: Sequence[int], regenerate: Regenerate, *, level: int, bound: int
 ) -> LpSolution | None:
-    """Return the relaxation after some rounds of generating columns for the `waiting` gangs; None if it cannot be
-    solved.
+    """Return the relaxation after a few times of generating columns for the `waiting` gangs, which have no column yet;
+    None if the relaxation cannot be solved. `left`: the remaining capacity, shapes x classes.
     """
     relaxation = master.solve_relaxation(level)
     for _ in range(_ROUNDS):
@@ -57,10 +59,10 @@ def _settled(
 
 
 def _taken(master: RestrictedMaster, relaxation: LpSolution, chosen: dict[int, Column], left: Counts) -> list[Column]:
-    """Return the columns with a fraction of nearly one or, if there is none, the column with the largest fraction that
-    fits.
+    """Return the columns to choose next: all with a fraction of nearly one or, if there is no such column, the column
+    with the largest fraction that fits.
 
-    Their capacity is subtracted from `left`.
+    The capacity that they use is subtracted from `left`.
     """
     took: list[Column] = []
     for column, share in sorted(relaxation.shares, key=lambda each: -each[1]):

@@ -29,11 +29,13 @@ _SCALE = 1 << 10
 _ROUNDS = 200
 """The most rounds of master problem and pricing for one level."""
 _PERTURBED = 12
-"""How many rounds of pricing use randomly changed prices. They add columns if the others do not suffice."""
+"""In how many rounds of pricing the prices are changed randomly. These rounds add columns if the columns found so far
+do not suffice.
+"""
 _TRIES = 4
 """The most attempts to choose columns by CP-SAT for one level. The first one uses the columns found so far."""
 _BEST = 2
-"""How many domains of a gang's required level contribute their best columns in a round."""
+"""In each round of pricing, so many domains of a gang's required level each give their best column of the gang."""
 _SHARE = 0.25
 """The share of the remaining deterministic time that the choice for one level may take."""
 
@@ -42,8 +44,8 @@ _SHARE = 0.25
 class ChosenColumns:
     """One column for every gang.
 
-    `bounds[level]`: a lower bound of the domains that all gangs together touch, given the sums that the wider levels
-    have here.
+    `bounds[level]`: a lower bound of the number of domains that all gangs touch, summed over the gangs. It holds if the
+    sums of the wider levels are those of the chosen columns.
     """
 
     columns: tuple[Column, ...]
@@ -52,11 +54,12 @@ class ChosenColumns:
 
 @dataclass(frozen=True, slots=True)
 class _Duals:
-    """The prices of a round of pricing: the duals of the master problem, in whole numbers (`_SCALE`).
+    """The prices of a round of pricing: the duals of the master problem, in whole numbers (`_SCALE` is the price of one
+    domain).
 
-    `weights[level]`: the price of a domain. `unit[shape, class]`: of a member. `within[members, shape, inner domain]`:
-    of all members in a domain, from the cuts; None without cuts. `offered_value`: the right-hand sides times their
-    duals, which the Lagrangian bound subtracts.
+    `weights[level]`: the price of a touched domain. `unit[shape, class]`: the price of a member. `within[members,
+    shape, inner domain]`: an additional price, from the cuts, of all members in a domain; None without cuts.
+    `offered_value`: the sum of right-hand sides times their duals, which the Lagrangian bound subtracts.
     """
 
     weights: Sequence[int]
@@ -67,10 +70,10 @@ class _Duals:
 
 @dataclass(frozen=True, slots=True)
 class _Priced:
-    """The result of one round of pricing. `prices`: the duals that it used.
+    """The result of one round of pricing. `prices`: the duals from which the prices were computed.
 
-    `lagrangian`: the Lagrangian bound, in parts of `_SCALE`. It is the summed lower bounds of the gangs' costs, minus
-    the right-hand sides times their duals. `unit`: the price of a member by shape and class.
+    `lagrangian`: the Lagrangian bound, in parts of `_SCALE`. It is the sum of the lower bounds of the gangs' costs,
+    minus the right-hand sides times their duals. `unit`: the price of a member by shape and class.
     """
 
     prices: LpSolution
@@ -79,7 +82,9 @@ class _Priced:
 
     @property
     def bound(self) -> int:
-        """The Lagrangian bound in domains, rounded up: a lower bound of the domains that all gangs together touch."""
+        """The Lagrangian bound as a number of domains, rounded up: a lower bound of the domains that all gangs touch,
+        summed over the gangs.
+        """
         return -(-self.lagrangian // _SCALE)
 
 
@@ -87,9 +92,9 @@ class _Priced:
 class ColumnGeneration:
     """The gangs, and the columns found so far. `demands`: shape, number of members and required level of each gang.
 
-    `displaced[one, other]`: how many members of shape `other` certainly no longer fit where one member of shape `one`
-    is placed. `effort`: the remaining effort for solves and tables together. `own` and `offered`, shapes x classes: how
-    many members may run on a class of nodes, and how many would fit if all its nodes were eligible.
+    `displaced[one, other]`: how many members of shape `other` certainly no longer fit where a member of shape `one` is
+    placed. `effort`: what solves and tables may still cost together. `own` and `offered`, shapes x classes: how many
+    members may run on a class of nodes, and how many would fit if all its nodes were eligible.
     """
 
     pricing: PricingProblem
@@ -106,10 +111,10 @@ class ColumnGeneration:
         self.allotting = AllottingProblem(self.pricing, self.demands, self.displaced, self.own, self.offered)
 
     def solve(self, budget: TimeBudget, over: DeadlineCheck = no_deadline_check) -> ChosenColumns | None:
-        """Return the best choice of columns that is found until `over` returns True.
+        """Return the best choice of one column per gang that is found until `over` returns True.
 
-        The first choice places the gangs one after the other, or as they are divided among wide domains. None if both
-        fail, or would take too much effort.
+        The first choice places the gangs one after the other, or divides them among wide domains. None if neither gives
+        a choice, or if both would take too much effort.
         """
         chosen = self._in_turn(np.zeros_like(self.own), 0) or self._first_allotted(budget)
         if chosen is None:
@@ -134,7 +139,9 @@ class ColumnGeneration:
         return ChosenColumns(tuple(chosen), tuple(bounds))
 
     def _column(self, gang: int, use: Use) -> Column:
-        """Return the column of a gang's plan, and keep it. `use`: the plan's members by class of nodes."""
+        """Return the column of a gang's plan, and add it to the columns found so far. `use`: the plan's members by
+        class of nodes.
+        """
         key = (gang, *sorted(use.items()))
         if key not in self.columns:
             self.columns[key] = Column(
@@ -167,8 +174,8 @@ class ColumnGeneration:
         return [chosen[gang] for gang in range(len(self.demands))]
 
     def _first_allotted(self, budget: TimeBudget) -> list[Column] | None:
-        """Return a choice of columns that divides the gangs among the domains of the narrowest level with few domains.
-        None if none is found.
+        """Return a choice of columns in which the gangs are divided among the domains of a wide level, by
+        `AllottingProblem`. The level is the narrowest of the wide ones. None if no such choice is found.
         """
         held: list[int] = []
         parts: MembersByDomain = []
@@ -181,8 +188,8 @@ class ColumnGeneration:
         return self._in_parts(parts, len(held) - 1) if held else None
 
     def _allotted(self, chosen: list[Column], level: int, bound: int, budget: TimeBudget) -> tuple[list[Column], int]:
-        """Return a choice of columns with fewer domains of a wide level if one is found, else `chosen`, and the best
-        bound known then.
+        """Return two values: a choice of columns that touches fewer domains of the wide level `level`, or `chosen` if
+        none is found; and the best bound known then.
         """
         domain = self.allotting.domain(level).tolist()
         known: list[dict[int, int]] = [{} for _ in chosen]
@@ -199,11 +206,11 @@ class ColumnGeneration:
         return found or chosen, max(bound, allotment.bound)
 
     def _in_parts(self, parts: MembersByDomain, level: int) -> list[Column] | None:
-        """Return columns that place each gang's members in the domains of a level as `parts` divides them. The largest
-        members come first.
+        """Return columns that place as many of each gang's members in a domain of `level` as `parts` says. Gangs with
+        the largest members come first.
 
-        Within a domain they are as compact as possible. None if they do not fit, or if the remaining effort is too
-        small.
+        Within a domain, the members of a gang are as compact as possible. None if members do not fit, or if the
+        remaining effort is too small.
         """
         work = sum(map(len, parts)) * self.pricing.work(1)
         if not self.effort.affords(work):
@@ -227,10 +234,10 @@ class ColumnGeneration:
     def _compact(
         self, demand: GangDemand, left: Counts, weights: Sequence[int], unit: Counts | None = None
     ) -> Use | None:
-        """Return the most compact plan of a gang on the remaining capacity `left` (shapes x classes); None if it does
-        not fit.
+        """Return the most compact plan of a gang on the remaining capacity `left` (shapes x classes); None if the gang
+        does not fit.
 
-        `weights[level]`: the cost of a domain. `unit`: the price of a member by shape and class; None: 0.
+        `weights[level]`: the cost of a touched domain. `unit`: the price of a member by shape and class; None: 0.
         """
         price = np.zeros(left.shape[1], dtype=np.int64) if unit is None else unit[demand.shape]
         limit = self._fitting(demand.shape, left)
@@ -248,8 +255,8 @@ class ColumnGeneration:
         return fitting
 
     def weights(self, level: int) -> list[int]:
-        """Return the cost of a domain of each level, for the most compact plan on `level` (`_SCALE`) and all wider
-        levels.
+        """Return, by level, the cost of a touched domain, so that a plan of least cost is most compact on `level` and
+        all wider levels.
 
         A domain of a wider level costs more than all domains inside it. With many members on many levels, the factor
         between levels is smaller, so that a gang's cost stays below that of an impossible plan.
@@ -266,11 +273,12 @@ class ColumnGeneration:
             base = (base + 1) // 2
 
     def _bound(self, master: RestrictedMaster, level: int, reached: int) -> tuple[int, Counts]:
-        """Return a lower bound of the domains of a level that all gangs together touch, and the prices of a member by
-        shape and class.
+        """Return a lower bound of the domains of a level that all gangs touch, summed over the gangs. Return also the
+        prices of a member by shape and class.
 
-        `reached`: a sum that is feasible. Prices half way to the best ones so far lead to columns that stay good
-        (smoothing, Wentges, 1997). If they bring no new column, the duals of the relaxation itself are used.
+        `reached`: a feasible value of this sum. Prices half way between the duals and the best prices so far lead to
+        columns that stay good (smoothing, Wentges, 1997). If such prices bring no new column, the duals of the
+        relaxation are used.
         """
         best: _Priced | None = None
         for _ in range(_ROUNDS):
@@ -292,7 +300,9 @@ class ColumnGeneration:
         return (0, np.zeros_like(self.own)) if best is None else (max(0, best.bound), best.unit)
 
     def _priced(self, master: RestrictedMaster, prices: LpSolution, level: int) -> _Priced:
-        """Return the bound under these prices, and keep the best columns of all gangs under them."""
+        """Return the result of one round of pricing with the duals `prices`. The best columns of all gangs under these
+        prices are added to the columns found so far.
+        """
         duals = self._duals(master, prices, level)
         return _Priced(
             prices, duals.unit, self._generated(duals, range(len(self.demands)), self.own) - duals.offered_value
@@ -318,9 +328,10 @@ class ColumnGeneration:
         return _Duals(weights, self.displaced @ room, within, offered_value)
 
     def _generated(self, duals: _Duals, gangs: Iterable[int], limit: Counts) -> int:
-        """Return a lower bound of the gangs' total cost under these prices, and keep their best plans as columns.
+        """Return a lower bound of the gangs' total cost under the prices `duals`. The gangs' best plans under these
+        prices are added to the columns found so far.
 
-        `limit`, shapes x classes: the most members there.
+        `limit`, shapes x classes: the most members on a class of nodes.
         """
         self.effort.spend_on_tables(self.pricing.work(len(limit)))
         prices = self.pricing.prices(duals.weights, duals.unit, limit, within=duals.within)
@@ -333,7 +344,9 @@ class ColumnGeneration:
         return cost
 
     def _dived(self, master: RestrictedMaster, level: int, bound: int, most: int) -> list[Column] | None:
-        """Return a choice of columns with fewer than `most` domains of `level` by diving; None if the dive fails."""
+        """Return a choice of columns that touches fewer than `most` domains of `level` in sum, by the diving heuristic;
+        None if the dive fails.
+        """
 
         def regenerate(relaxation: LpSolution, left: Counts, gangs: Sequence[int]) -> bool:
             limit = np.stack([self._fitting(shape, left) for shape in range(len(self.own))])
@@ -347,8 +360,8 @@ class ColumnGeneration:
     def _better(
         self, chosen: list[Column], level: int, bound: int, unit: Counts, budget: TimeBudget, *, tries: int
     ) -> list[Column]:
-        """Return a choice of columns with fewer domains of `level`, and no more of any wider level, if one is found.
-        Else `chosen`.
+        """Return a choice of columns that touches fewer domains of `level` than `chosen`, and no more domains of any
+        wider level. If none is found, return `chosen`.
         """
         in_turn = self._in_turn(unit, level)
         if in_turn is not None and _totals(in_turn, level) < _totals(chosen, level):
@@ -393,8 +406,8 @@ class ColumnGeneration:
         return [column for column, take in zip(columns, takes, strict=True) if solver.value(take)]
 
     def _rows(self, columns: Iterable[Column]) -> Mapping[tuple[int, int], list[tuple[int, int]]]:
-        """Return, by shape and class of nodes, the columns that displace members of the shape there: pairs of position
-        and number.
+        """Return, by shape and class of nodes, the columns that displace members of the shape on these nodes. A column
+        is given as its position in `columns` and the number of displaced members.
         """
         rows: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for position, column in enumerate(columns):
@@ -407,12 +420,14 @@ class ColumnGeneration:
 
 
 def _total(columns: Sequence[Column], level: int) -> int:
-    """Return the domains of a level that these columns together touch, summed over the columns."""
+    """Return how many domains of `level` these columns touch, summed over the columns."""
     return sum(column.spread[level] for column in columns)
 
 
 def _totals(columns: Sequence[Column], level: int) -> list[int]:
-    """Return the sums of touched domains of `level` and all wider levels."""
+    """Return, for `level` and each wider level, the number of domains that these columns touch, summed over the
+    columns.
+    """
     return [_total(columns, each) for each in range(level + 1)]
 
 

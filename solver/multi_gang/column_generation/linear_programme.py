@@ -1,5 +1,5 @@
-"""A linear programme that grows between solves. Each solve starts from the result of the last one (Google's solver
-GLOP).
+"""A linear programme that can grow between two solves. Each solve starts from the result of the solve before (Google's
+solver GLOP).
 
 Its coefficients are small whole numbers, so it uses neither scaling nor presolve: they take longer than they save.
 """
@@ -14,8 +14,8 @@ from ortools.linear_solver.linear_solver_pb2 import MPSolutionResponse  # type: 
 
 @dataclass(frozen=True, slots=True)
 class PrimalDual:
-    """A primal and dual solution. `cost`: the minimum. `values`: by column. `duals`: by row, the change of cost per
-    unit of its limit.
+    """A primal and dual solution. `cost`: the minimum. `values`: by number of a variable, its value. `duals`: by number
+    of a constraint, the change of the cost per unit of the constraint's limit.
     """
 
     cost: float
@@ -24,8 +24,8 @@ class PrimalDual:
 
 
 class LinearProgramme:
-    """Minimises the total cost of non-negative columns (variables) under rows (constraints). Both are numbered
-    from 0.
+    """Minimises the total cost of non-negative variables (columns) under constraints (rows). Columns and rows are each
+    numbered from 0.
     """
 
     def __init__(self) -> None:
@@ -36,14 +36,14 @@ class LinearProgramme:
         self._rows: list[pywraplp.Constraint] = []
 
     def column(self, cost: float) -> int:
-        """Add a column with this cost per unit, which is in no row yet. Return its number."""
+        """Add a variable with this cost per unit. It is in no row yet. Return its number."""
         self._columns.append(self._lp.NumVar(0.0, self._lp.infinity(), ""))
         self.price(len(self._columns) - 1, cost)
         return len(self._columns) - 1
 
     def row(self, most: float, least: float | None = None) -> int:
-        """Add a row without columns: its sum is at most `most` and, unless None, at least `least`. Return its
-        number.
+        """Add a constraint without variables: its sum is at most `most` and, unless `least` is None, at least `least`.
+        Return its number.
         """
         self._rows.append(self._lp.Constraint(-self._lp.infinity() if least is None else least, float(most)))
         return len(self._rows) - 1
@@ -53,7 +53,7 @@ class LinearProgramme:
         self._goal.SetCoefficient(self._columns[column], float(cost))
 
     def put(self, row: int, column: int, amount: float) -> None:
-        """Set the amount that one unit of a column adds to a row."""
+        """Set how much one unit of the variable `column` adds to the sum of the constraint `row`."""
         self._rows[row].SetCoefficient(self._columns[column], float(amount))
 
     def set_least(self, column: int, least: float) -> None:

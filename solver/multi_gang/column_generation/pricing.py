@@ -45,11 +45,12 @@ class GangDemand:
 
 @dataclass(frozen=True)
 class NodeClasses:
-    """Classes of nodes: those of one narrowest domain above the node that hold equally many members of every shape.
+    """Classes of nodes: the nodes of one narrowest domain above the node that hold equally many members of every shape
+    form a class.
 
     By class: `domain` around it, and the number of its `nodes`. `holds[shape, class]`: members that may run on one of
-    its nodes. `room[shape, class]`: members that would fit there if every node were eligible for them.
-    `node_class[node]`: the class of a node; -1 if no member can run there.
+    its nodes. `room[shape, class]`: members that would fit on one of its nodes if every node were eligible for them.
+    `node_class[node]`: the class of a node; -1 if no member can run on the node.
     """
 
     domain: Counts
@@ -60,7 +61,9 @@ class NodeClasses:
 
 
 def node_classes_of(tree: Tree, holds: Counts, room: Counts) -> NodeClasses:
-    """Return the classes of nodes of a tree. `holds` and `room`: as in `NodeClasses`, but shapes x nodes."""
+    """Return the classes of nodes of a tree. `holds` and `room` (shapes x nodes): how many members may run on a node,
+    and how many would fit if every node were eligible.
+    """
     around = tree.domains(tree.depth - 2)
     usable = np.flatnonzero(holds.max(axis=0) > 0)
     rows = np.concatenate([around[usable, None], holds[:, usable].T, room[:, usable].T], axis=1)
@@ -79,8 +82,8 @@ def node_classes_of(tree: Tree, holds: Counts, room: Counts) -> NodeClasses:
 
 @dataclass(frozen=True)
 class _Round:
-    """A step that merges pairs of tables. `left` and `right`: positions before the step; -1 in `right`: the left table
-    has no partner and stays.
+    """One step of the dynamic programme: tables are merged in pairs. `left` and `right`: the positions of each pair
+    before the step; -1 in `right`: the left table has no partner and stays.
     """
 
     left: Counts
@@ -89,8 +92,8 @@ class _Round:
 
 @dataclass(frozen=True)
 class _Closing:
-    """A step after which the positions are the domains of `level`, each complete. `order`: sorts the positions by
-    domain.
+    """A step of the dynamic programme after which each position is a complete domain of `level`. `order`: sorts the
+    positions by domain.
     """
 
     level: int
@@ -110,7 +113,9 @@ class PriceTables:
     at: Mapping[int, int]
 
     def least(self, demand: GangDemand) -> int:
-        """Return the least cost of a gang in one domain of its required level. Domains of wider levels are not paid."""
+        """Return the least cost of a gang in one domain of its required level. The costs of the touched domains of
+        wider levels are not included.
+        """
         return int(self.after[self.at[demand.level]][demand.members, demand.shape].min())
 
 
@@ -135,7 +140,9 @@ class PricingProblem:
         return shapes * len(self.classes.domain) * (self.most + 1)
 
     def work(self, shapes: int) -> int:
-        """Return about how many additions `prices` takes for this number of shapes: every class is merged once."""
+        """Return about how many additions a call of `prices` for this number of shapes takes. Every class is merged
+        once.
+        """
         return self.cells(shapes) * (self.most + 1 + _OVERHEAD)
 
     def prices(
@@ -173,10 +180,10 @@ class PricingProblem:
         return PriceTables(tuple(tables), at)
 
     def best(self, prices: PriceTables, demand: GangDemand, most: int = 1) -> list[Use]:
-        """Return plans of least cost: one for each of the `most` best domains of the gang's required level. Empty if it
-        fits nowhere.
+        """Return plans of least cost: one plan in each of the `most` best domains of the gang's required level. Empty
+        if the gang fits in no domain.
 
-        `demand.shape`: the row of the tables.
+        `demand.shape`: the row of the tables, which need not be the gang's own shape number.
         """
         costs = prices.after[prices.at[demand.level]][demand.members, demand.shape]
         order = np.argsort(costs, kind="stable")[:most]
@@ -198,8 +205,8 @@ class PricingProblem:
         return members
 
     def _use(self, prices: PriceTables, demand: GangDemand, position: int) -> Use:
-        """Return the members by class of the plan of least cost at this position, which is a domain of the gang's
-        required level.
+        """Return the gang's plan of least cost in one domain of its required level, as members by class of nodes.
+        `position`: the domain's position in the tables.
         """
         counts = {position: demand.members}
         for step in range(prices.at[demand.level], 0, -1):
@@ -249,11 +256,11 @@ def _merged(table: Counts, step: _Round) -> Counts:
 
 
 def _parted(step: _Round, before: Counts, counts: Mapping[int, int]) -> dict[int, int]:
-    """Return the members by position before a merge: the members at a merged position are divided between its two
-    tables.
+    """Return the number of members at each position before a merge. The members at a merged position are divided
+    between its two tables.
 
     The division has the least cost. `before`: the costs before the merge, members x positions. `counts`: the members by
-    position after the merge. A table without a partner keeps its members.
+    position after the merge. The members of a table without a partner stay.
     """
     parted: dict[int, int] = {}
     for position, count in counts.items():

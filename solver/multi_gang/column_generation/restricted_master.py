@@ -23,23 +23,26 @@ from solver.multi_gang.column_generation.linear_programme import LinearProgramme
 from solver.multi_gang.column_generation.pricing import Use
 
 _DEAR = 6.0
-"""The cost of leaving a gang out, in domains for each member of the largest gang. It is no higher than needed, because
-the first prices are of the same height.
+"""The cost of leaving a gang out, in domains for each member of the largest gang. The cost is no higher than needed,
+because the first prices grow with it.
 """
 _TINY = 1e-6
 _EFFORT = 65_000
-"""The columns of all solves together, after which no more solves run: about a second. Problems that can be solved take
-less.
+"""The effort after which column generation stops, about a second. One unit is one column in one solve of the linear
+programme. Problems that can be solved take less.
 """
 _CELLS = 20_000
-"""How many additions in the pricing problem's tables take as long as one column in a solve."""
+"""How many additions in tables of the pricing problem take as long as one column in one solve of the linear programme.
+"""
 
 
 @dataclass
 class GenerationEffort:
-    """The remaining effort for column generation, counted in columns of the linear programme's solves.
+    """The remaining effort for column generation. It limits the work instead of a clock, so results do not depend on
+    the machine.
 
-    Results do not depend on the machine, unless it is so slow or busy that `over` returns True first.
+    `left`: in units that take as long as one column in one solve of the linear programme. `over`: returns whether the
+    caller's time is over, which ends the work on a very slow or busy machine.
     """
 
     left: int = _EFFORT
@@ -47,19 +50,23 @@ class GenerationEffort:
 
     @property
     def spent(self) -> bool:
-        """Whether no effort or time is left."""
+        """Whether column generation must stop, because `left` is negative or the caller's time is over."""
         return self.left < 0 or self.over()
 
     def spend_on_solve(self, columns: int) -> None:
-        """Subtract the effort of one solve of a linear programme with this number of columns."""
+        """Subtract the effort of one solve of a linear programme with `columns` columns."""
         self.left -= columns
 
     def spend_on_tables(self, cells: int) -> None:
-        """Subtract the effort of this number of additions in tables of the pricing problem."""
+        """Subtract the effort of computing tables of the pricing problem. `cells`: how many additions of numbers that
+        takes.
+        """
         self.left -= -(-cells // _CELLS)
 
     def affords(self, cells: int) -> bool:
-        """Return whether the remaining effort suffices for this number of additions in tables."""
+        """Return whether the remaining effort suffices to compute tables of the pricing problem. `cells`: how many
+        additions of numbers that takes.
+        """
         return not self.spent and -(-cells // _CELLS) <= self.left
 
 
@@ -79,11 +86,12 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class LpSolution:
-    """A solution of the master problem: `shares`, the fraction of each column that is used, and the duals.
+    """A solution of the master problem: `shares`, the fraction of each column that is used, and the duals of the
+    constraints.
 
-    `room[shape, class]`: the dual of the capacity for one member. `held[level]`: of one domain of a level whose sum is
-    limited. `cuts`: of each cut. `cost`: the optimum, rounded up. It would be a lower bound of the sum of touched
-    domains if all columns were known and nothing were rounded.
+    `room[shape, class]`: the dual of the capacity for one member. `held[level]`: the dual of one touched domain of a
+    level whose sum is limited. `cuts`: the dual of each cut. `cost`: the optimum, rounded up. If all columns were known
+    and nothing were rounded, `cost` would be a lower bound of the sum of touched domains.
     """
 
     room: NDArray[np.float64]
@@ -93,7 +101,7 @@ class LpSolution:
     shares: Sequence[tuple[Column, float]]
 
     def smoothed(self, other: "LpSolution") -> "LpSolution":
-        """Return this solution with duals half way to those of the other one."""
+        """Return this solution with duals half way between its own duals and the duals of `other`."""
         return replace(
             self,
             room=(self.room + other.room) / 2,
@@ -104,9 +112,9 @@ class LpSolution:
 
 @dataclass(frozen=True, slots=True)
 class _RowUsage:
-    """The capacity rows in which a column counts, and how many members it displaces in each.
+    """The capacity rows in which a column counts (`places`), and how many members it displaces in each row (`counts`).
 
-    A place is a shape and a class in one number, as in `offered.ravel()`.
+    A place is a shape and a class of nodes in one number, the index into `offered.ravel()`.
     """
 
     places: Counts
@@ -118,9 +126,9 @@ class RestrictedMaster:
     """The restricted master problem over the columns found so far.
 
     `displaced[one, other]`: members of shape `other` that a member of shape `one` displaces. `offered[shape, class]`:
-    members of a shape that fit on a class. `domain[class]`: the narrowest domain around it. `shapes` and `members`: by
-    gang, its shape and number of members. `effort`: the remaining effort for solves. `values`: the limits on touched
-    domains of the levels so far, the widest first.
+    members of a shape that fit on a class of nodes. `domain[class]`: the narrowest domain around it. `shapes` and
+    `members`: by gang, its shape and number of members. `effort`: what further solves may cost. `values`: the limits on
+    touched domains of the levels that are decided already, the widest level first.
     """
 
     displaced: Counts
@@ -149,8 +157,8 @@ class RestrictedMaster:
         np.add.at(self._inside.T, self.domain, self.offered.T)
 
     def extend(self, columns: Iterable[Column]) -> None:
-        """Add the columns that are new. `columns`: all columns, of which those already added come first, in the same
-        order.
+        """Add the columns that are new to the linear programme. `columns`: all columns; columns added before come
+        first, in unchanged order.
         """
         for column in list(columns)[len(self._columns) :]:
             variable = self._lp.column(column.spread[self._level])
@@ -199,8 +207,8 @@ class RestrictedMaster:
         return self._lp_solution(solution)
 
     def cut(self, relaxation: LpSolution) -> bool:
-        """Add the cuts that this mixture breaks and that no choice of whole columns breaks. Return whether any was
-        added.
+        """Add the cuts that the mixture of columns in `relaxation` breaks. No choice of whole columns breaks a cut.
+        Return whether a cut was added.
         """
         parts = (
             ColumnShare(domain, self.shapes[column.gang], members, share)
@@ -215,7 +223,7 @@ class RestrictedMaster:
         return bool(found)
 
     def fix(self, column: Column) -> None:
-        """Require that this column is taken whole, until `unfix`."""
+        """Require that this column is used as a whole, until `unfix` is called."""
         self._lp.set_least(self._variable[id(column)], 1.0)
         self._fixed.append(self._variable[id(column)])
 
@@ -240,8 +248,8 @@ class RestrictedMaster:
         )
 
     def _shares(self, solution: PrimalDual) -> NDArray[np.float64]:
-        """Return the fraction of each column. The first variables, one per gang, are dropped: each is the fraction of a
-        gang that is left out.
+        """Return the fraction of each column. The first variables are dropped: one per gang, the fraction of the gang
+        that is left out.
         """
         return solution.values[len(self.shapes) :]
 
