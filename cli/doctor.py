@@ -13,7 +13,7 @@ from cli.installation import doctor_checks
 from cli.live import live_picture
 from cli.text.columns import lines
 from cluster.api.transport import Transport, message_of
-from gangs.coexistence.ownership import MUTATING, systems_ceded_to
+from gangs.coexistence.ownership import MUTATING, ceded_beside_kubernetes
 from gangs.coexistence.systems import COMPONENTS
 from kube.keys import CONTROLLER_LEASE, DIALECT, SYSTEM_NAMESPACE
 from kube.text import one_line
@@ -40,7 +40,7 @@ def doctor(kubeconfig: str | None, *, fix: bool) -> None:
     Exit status 1: at least one finding is an error.
     """
     transport, live = live_picture(kubeconfig)
-    left = {dialect: each.title for dialect, each in systems_ceded_to(live.sources).items()}
+    left = {dialect: each.title for dialect, each in ceded_beside_kubernetes(live.sources).items()}
     with waiting("checking webhooks, certificates and nodes"):
         used = {pod.metadata.labels[DIALECT] for pod in live.sources.pods if DIALECT in pod.metadata.labels}
         installed = _installation(transport, left, used)

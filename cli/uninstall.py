@@ -31,6 +31,7 @@ from gangs.mirrors import is_marked
 from kube.keys import API_VERSION, GATE, SYSTEM_NAMESPACE
 from kube.objects import Node, Pod
 from kube.placeholders import is_placeholder
+from kube.scheduling_groups import group_of, is_release_group, pod_group, pod_group_path
 from kube.text import one_line
 from timing.clock import SYSTEM_CLOCK, rfc3339
 
@@ -189,7 +190,8 @@ def _confirm(transport: Transport, definitions: list[Manifest]) -> None:
 
 
 def _remove(transport: Transport, definitions: list[Manifest]) -> None:
-    bindings = [each for each in installing.system_objects() if each["kind"] == "ClusterRoleBinding"]
+    objects = [*installing.system_objects(), *installing.access_by_choice()]
+    bindings = [each for each in objects if each["kind"] == "ClusterRoleBinding"]
 
     def servers() -> int:
         stopped = [_gone(transport, f"{_DEPLOYMENTS}/phalanx-{name}") for name in ("controller", "webhook")]
@@ -204,7 +206,7 @@ def _remove(transport: Transport, definitions: list[Manifest]) -> None:
         released = open_gates(transport)
     click.echo(f"gates: {released}")
     _step("mirrors (Gang objects for gangs of other systems)", lambda: _delete_mirrors(transport))
-    _step("roles, priority class, namespace", lambda: _delete(transport, reversed(installing.system_objects())))
+    _step("roles, priority class, namespace", lambda: _delete(transport, reversed(objects)))
     if definitions:
         _step("definitions", described)
 
@@ -266,6 +268,7 @@ def open_gates(transport: Transport) -> Released:
         empty_looks = 0 if pods else empty_looks + 1
         if empty_looks == EMPTY_LOOKS:
             return Released(planned, unplanned)
+        _provide_groups(transport, pods)
         for pod in sorted(pods, key=_turn):
             if _holds_room(pod):
                 _gone(transport, _path(pod))
@@ -284,6 +287,21 @@ def gated_pods(transport: Transport) -> list[Manifest]:
         for pod in _listed(transport, "/api/v1/pods", fields)
         if any(gate["name"] == GATE for gate in pod["spec"].get("schedulingGates") or ())
     ]
+
+
+def _provide_groups(transport: Transport, pods: Iterable[Manifest]) -> None:
+    """Create the missing PodGroups of Phalanx that pods name: kube-scheduler binds no pod without its PodGroup.
+
+    The PodGroups have the policy `basic`, because the number of their members is not known here.
+    """
+    members = {(pod.metadata.namespace, group_of(pod)): pod for pod in (msgspec.convert(each, Pod) for each in pods)}
+    for (namespace, name), pod in members.items():
+        if is_release_group(name):
+            try:
+                transport.request("POST", pod_group_path(namespace), body=pod_group(name, pod, None))
+            except ApiException as error:
+                if error.status not in (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND):
+                    raise
 
 
 def _path(pod: Manifest) -> str:

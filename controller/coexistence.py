@@ -22,7 +22,7 @@ class CoexistenceReporter:
 
     def tell(self, cluster_view: ClusterView) -> None:
         """Record an event for every system to which workloads are newly ceded, or are no longer ceded."""
-        now = {each.system: each for each in cluster_view.left.to.values()}
+        now = {each.system: each for each in cluster_view.left.to.values() if not each.by_default}
         for name in sorted(now.keys() - self._reported.keys()):
             whose = ", ".join(sorted(dialect for dialect, each in cluster_view.left.to.items() if each.system == name))
             note = (

@@ -256,6 +256,8 @@ class PodKeys:
 
     Each is ("labels" or "annotations", key).
     """
+    fields: tuple[str, ...] = ()
+    """Paths of the fields of a pod's spec that name its gang. Only a dialect without labels and annotations has any."""
 
     @property
     def all(self) -> frozenset[str]:

@@ -18,12 +18,15 @@ class System:
     `dialects`: the dialects whose keys and objects the system handles. `marks`: labels and annotations that the system
     writes on its pods. `schedulers`: the `schedulerName`s of its scheduler. `component`: the manifests
     (manifests/without-…) that exclude pods with its keys from Phalanx's webhook. Two systems may share a component.
+    "" if Phalanx's webhook does not match such pods anyway, unless a component of manifests/ adds them.
+    `by_default`: the system is part of Kubernetes. Its workloads are ceded to it unless an annotation adopts them.
     """
 
     name: str
     title: str
     dialects: tuple[str, ...]
     component: str
+    by_default: bool = False
     namespace: str = ""
     webhook: str = "(?!)"
     configuration: str = "(?!)"

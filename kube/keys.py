@@ -82,6 +82,11 @@ ADOPT = "phalanx.dev/adopt"
 LEAVE = "phalanx.dev/leave"
 """Annotation on the webhook configuration: names of systems, comma-separated. Phalanx cedes their workloads to them,
 even if it cannot detect that they run in the cluster."""
+STRIP = "phalanx.dev/strip"
+"""Annotation on the webhook configuration. "native": pods lose `spec.schedulingGroup` at their CREATE."""
+ATOMIC_RELEASE = "phalanx.dev/atomic-release"
+"""Annotation on the webhook configuration. "true": members of a gang join a PodGroup that Phalanx creates, so that
+kube-scheduler binds the gang in one cycle."""
 EXEMPTIONS = "phalanx.dev/exemptions"
 """Annotation on the webhook configuration. "ignored": users cannot exempt their pods from eviction by a label or an
 annotation."""

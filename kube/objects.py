@@ -184,6 +184,12 @@ class SchedulingGate(Struct, frozen=True):
     name: str = ""
 
 
+class SchedulingGroup(Struct, frozen=True):
+    """core/v1 PodSchedulingGroup: the PodGroup of the API group scheduling.k8s.io that the pod belongs to."""
+
+    pod_group_name: str = ""
+
+
 class PodSpec(Struct, frozen=True):
     """core/v1 PodSpec: the fields that decide where the pod may run."""
 
@@ -202,6 +208,7 @@ class PodSpec(Struct, frozen=True):
     overhead: dict[str, str | int | float] = {}
     resources: ResourceRequirements | None = None
     scheduling_gates: tuple[SchedulingGate, ...] = ()
+    scheduling_group: SchedulingGroup | None = None
     host_network: bool = False
     volumes: tuple[dict[str, Any], ...] = ()
     resource_claims: tuple[dict[str, Any], ...] = ()

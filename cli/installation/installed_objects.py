@@ -25,6 +25,8 @@ SYSTEM_FILES = (
     "priorityclass.yaml",
     "schedulers.yaml",
 )
+ACCESS_BY_CHOICE = ("atomic-release",)
+"""Folders of manifests/: the optional components that have an access.yaml."""
 OURS = {"app.kubernetes.io/name": "phalanx"}
 """The label on CRDs that Phalanx has installed. A CRD of the same name that another system installed lacks it."""
 
@@ -62,6 +64,11 @@ def custom_resource_definitions(*folders: str) -> list[Manifest]:
 def system_objects() -> list[Manifest]:
     """Return the objects in `manifests/system`, such as the namespace, service accounts, roles and priority class."""
     return [each for name in SYSTEM_FILES for each in _objects(_manifests() / "system" / name)]
+
+
+def access_by_choice() -> list[Manifest]:
+    """Return the roles and role bindings that optional components add to an installation."""
+    return [each for name in ACCESS_BY_CHOICE for each in _objects(_manifests() / name / "access.yaml")]
 
 
 def _manifests() -> Traversable:

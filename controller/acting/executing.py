@@ -5,10 +5,18 @@ The next reconcile derives the step again from the cluster, and continues from t
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from cluster.snapshot import Snapshot
 from controller.acting.placeholders import free, hold
 from controller.acting.probe import Probes
+from controller.acting.release_groups import (
+    blocking,
+    create_missing,
+    extras_of_groups,
+    last_of_groups,
+    place_beside,
+)
 from controller.acting.unfinished_steps import UnfinishedSteps
 from controller.cluster_view import ClusterView
 from controller.error_backoff import ErrorBackoff
@@ -37,6 +45,7 @@ from gangs.model import Gang, GangKey
 from kube.keys import GATE, RELEASE_BEGUN
 from kube.objects import Pod
 from kube.placeholders import is_placeholder, seat_of, to_come
+from kube.scheduling_groups import group_of
 from planning.quota.flavors import flavors_in_use, node_labels, settled
 from planning.scheduler_rules.binding_order import BindingOrder
 from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
@@ -133,6 +142,7 @@ class PlanExecutor:
         written += free(self._writer, filter(is_placeholder, stale))
         if gang_state.decision is not None:
             written += self._set_free(self._planning_queue.held_back(gang_state.decision), gang_state)
+            written += self._open_groups(gang_state, cluster_view)
         return effects.then(Effects.of(written))
 
     def _reserve(self, gang_state: ReconcileState, members: Sequence[Planned], cluster_view: ClusterView) -> Effects:
@@ -173,6 +183,18 @@ class PlanExecutor:
             if written[-1].done:
                 self._reporter.set_free(gang_state, pod)
         return written
+
+    def _open_groups(self, gang_state: ReconcileState, cluster_view: ClusterView) -> list[Written]:
+        """Release members without a planned node whose gates keep the scheduler from other pods of their PodGroup.
+
+        Nothing is released if the plan has a node for such a member: the plan's own release then starts the PodGroup.
+        """
+        extras, nodes = blocking(gang_state.gang)
+        record = gang_state.record
+        if record is not None and any(record.node_of(pod.metadata.uid) for pod in extras):
+            return []
+        patches = self._beside(extras, nodes, gang_state, cluster_view)
+        return self._writer.all(partial(self._writer.release, *each) for each in patches)
 
     def _nominate(
         self, gang_state: ReconcileState, members: Iterable[Planned], conditions: Mapping[str, Condition] | None = None
@@ -293,6 +315,10 @@ class PlanExecutor:
     def _release(self, gang_state: ReconcileState, members: Sequence[Planned], cluster_view: ClusterView) -> Effects:
         if gang_state.record is None or not self._probes.seen(gang_state.record.plan_id):
             return Effects()
+        if any(group_of(each.pod) for each in members):
+            groups = create_missing(self._writer, gang_state, cluster_view)
+            if not all(each.done for each in groups):
+                return Effects.of(groups)
         flavors = flavors_in_use(gang_state.gang)
         snapshot, time = cluster_view.snapshot, rfc3339(self._clock.wall())
         domain = solved_domain(settled(gang_state.gang), _members(gang_state), snapshot, cluster_view.topologies)
@@ -302,14 +328,39 @@ class PlanExecutor:
         if not members:
             return Effects()  # members that are released already must be bound first
         nodes = {m.node: state.node for m in members if (state := snapshot.state(m.node)) is not None}
-        patch = partial(release_patch, domain=domain, now=time, tolerating=added)
-        begun = _begun(gang_state.gang)
+        patch = partial(release_patch, now=time, begun=_begun(gang_state.gang))
         ordered = in_order(members, gang_state.gang, snapshot)
-        patches = [(m.pod, patch(m.pod, nodes[m.node], begun=begun)) for m in ordered]
+        patches = [(m.pod, patch(m.pod, nodes[m.node], domain=domain, tolerating=added)) for m in ordered]
+        extras = extras_of_groups(gang_state.gang, ordered)
+        last = last_of_groups(ordered, extras)
+        if last is not None:
+            # The scheduler tries the group when its last gate is removed. The capacity is checked again before that.
+            beside = [each.node for each in ordered]
+            first = self._beside(extras, beside, gang_state, cluster_view)
+            patches = [*first, *(each for each in patches if each[0] is not last.pod)]
         written = self._writer.all([partial(self._writer.release, *each) for each in patches])
-        done = {m.pod.metadata.uid for m, answer in zip(ordered, written, strict=True) if answer.done}
+        done = {each[0].metadata.uid for each, answer in zip(patches, written, strict=True) if answer.done}
         self._unfinished.release(gang_state, members, done)
+        if last is None:
+            return Effects.of(written, settled=len(done) == len(written))
+        self._probes.forget(gang_state.record.plan_id)
+        if len(done) == len(written):
+            self._probes.want(gang_state.record.plan_id)
         return Effects.of(written, settled=len(done) == len(written))
+
+    def _beside(
+        self, extras: Sequence[Pod], nodes: Sequence[str], gang_state: ReconcileState, cluster_view: ClusterView
+    ) -> list[tuple[Pod, Mapping[str, Any]]]:
+        """Return the pods `extras`, which have no planned node, each with the patch that releases it.
+
+        :param nodes: the nodes of the released members, beside which the pods are pinned.
+        """
+        patches = list[tuple[Pod, Mapping[str, Any]]]()
+        time, begun = rfc3339(self._clock.wall()), _begun(gang_state.gang)
+        for pod in extras:
+            node, domain = place_beside(pod, nodes, gang_state.gang, cluster_view)
+            patches.append((pod, release_patch(pod, node, domain=domain, now=time, begun=begun)))
+        return patches
 
 
 def _in_turn(gang_state: ReconcileState, members: Sequence[Planned], snapshot: Snapshot) -> Sequence[Planned]:
@@ -321,6 +372,10 @@ def _in_turn(gang_state: ReconcileState, members: Sequence[Planned], snapshot: S
     ready = {each.pod.metadata.uid: each for each in members}
     there = (each for each in _members(gang_state) if not each.pod.bound and not to_come(each.pod))
     unbound = [each for each in there if snapshot.state(each.node) is not None]
+    if any(group_of(each.pod) for each in members):
+        return (
+            members  # the scheduler tries the members of a PodGroup in one cycle, whatever the order of their release
+        )
     order = BindingOrder(((each.pod, each.node) for each in unbound), snapshot, priority=gang_state.gang.priority)
     released = order.released_now([each.pod.metadata.uid in ready for each in unbound])
     return [ready[unbound[position].pod.metadata.uid] for position in released]

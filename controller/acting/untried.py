@@ -27,6 +27,7 @@ from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, controller_of, job_of, job
 from kube.keys import GATE, SCHEDULERS, STOCK_SCHEDULER, SYSTEM_NAMESPACE, TAKEN_BACK
 from kube.objects import Pod
 from kube.scheduling import released, tried
+from kube.scheduling_groups import group_of, groups_held_back
 from planning.messages.wording import pods as counted
 from planning.pins import made_again
 from timing.backoff import Backoff
@@ -91,7 +92,8 @@ class Reclaimer:
     def _handle(self, gang_state: ReconcileState, sources: Sources) -> Effects:
         """Handle the untried members of one gang, and add their number to `_count`."""
         waiting = [m.pod for m in gang_state.gang.members if not m.pod.bound]
-        free = [pod for pod in waiting if not pod.spec.scheduling_gates]
+        held_back = groups_held_back(waiting)
+        free = [pod for pod in waiting if not pod.spec.scheduling_gates and group_of(pod) not in held_back]
         held = [pod for pod in waiting if _held(pod, sources)]
         written = self._make_again(held, gang_state, sources)
         found = self._untried(free, gang_state, sources)

@@ -22,9 +22,9 @@ from controller.release.next_step import NeedPlan
 from controller.release.wholeness import (
     Withdrawal,
     WithdrawalReason,
-    bound_members,
     release_begun,
     release_is_marked,
+    started_members,
     still_withdrawn,
     was_whole,
 )
@@ -182,16 +182,17 @@ class PartialGangRollback:
 def begun(gang_state: ReconcileState) -> str | None:
     """Return when the release of the gang began (RFC 3339), if the gang runs in part and never was whole; else None.
 
-    None as well if the gang has no all-or-none guarantee, or if the time is not known.
+    None as well if the gang has no all-or-none guarantee, or if the time is not known. A gang none of whose members is
+    bound counts as well, if released members wait for their PodGroup: each of them is pinned to its node.
     """
     gang, status = gang_state.gang, gang_state.status
-    bound = bound_members(gang)
-    if not gang.all_or_none or not bound or was_whole(gang, status):
+    started = started_members(gang)
+    if not gang.all_or_none or not started or was_whole(gang, status):
         return None
-    since = release_begun(gang)
+    since = release_begun(started)
     if not is_time(since):
         return None  # Phalanx did not release a member, or another client has overwritten the time
-    if release_is_marked(bound):
+    if release_is_marked(started):
         return since  # had a leader seen the gang whole, one of its members would be marked
     return since if still_withdrawn(status, released=False) is not None or _never_whole(gang, since) else None
 

@@ -4,6 +4,7 @@ The steps of a gang: plan → nominate → evict → await victims → verify �
 gates, nominations and the plan in the Gang's status. So a controller that was killed continues where it stopped.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -18,6 +19,7 @@ from kube.keys import GATE, PLAN, TAKEN_BACK
 from kube.objects import Pod
 from kube.placeholders import is_seat, matched, role_of_seat, to_come
 from kube.scheduling import tried
+from kube.scheduling_groups import group_of
 from planning.framing.stranded import Stranded, stranded
 
 
@@ -40,6 +42,11 @@ class Planned:
         (`controller.acting.untried`).
         """
         return TAKEN_BACK in self.pod.metadata.annotations and not tried(self.pod)
+
+    @property
+    def has_lost_nomination(self) -> bool:
+        """Whether the member is released and has no nomination, unless Phalanx itself has freed its capacity."""
+        return not self.gated and not self.pod.status.nominated_node_name and not self.taken_back
 
     def nominated_by(self, plan_id: str) -> bool:
         """Return whether the member, or its placeholder if it has one, is nominated for its node by this plan."""
@@ -295,6 +302,9 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
     if cause is not None:
         return NeedPlan(why, _nominated(gated), cause)
     missing = tuple(m for m in planned if m.gated and not m.nominated_by(record.plan_id))
+    # A released member of a PodGroup waits until the last gate of the PodGroup is removed. Until then, only its
+    # nomination reserves its capacity.
+    missing += tuple(m for m in planned if group_of(m.pod) and m.has_lost_nomination)
     if missing:
         return Nominate(missing)
     running = tuple(v for v in victims if not situation.live[v.uid].terminating)
@@ -432,12 +442,24 @@ def _after_release(situation: Situation, gated: list[Pod], planned: tuple[Planne
     dropped = _dropped(planned)
     if dropped and not situation.lost(planned):
         return Renominate(dropped)
+    # A failed scheduling cycle of a PodGroup clears the nominations of all its pods. So the members whose nodes still
+    # have capacity get theirs back, even if another member has lost its capacity.
+    if kept := _with_free_capacity(situation, [m for m in dropped if group_of(m.pod)]):
+        return Renominate(kept)
     return AwaitBinding(planned, _stranded(situation))
+
+
+def _with_free_capacity(situation: Situation, dropped: Iterable[Planned]) -> tuple[Planned, ...]:
+    """Return the members whose planned nodes have free capacity for all members given here that are planned on them."""
+    by_node = defaultdict[str, list[Planned]](list)
+    for member in dropped:
+        by_node[member.node].append(member)
+    return tuple(member for members in by_node.values() if not situation.lost(members) for member in members)
 
 
 def _dropped(let_go: Iterable[Planned]) -> tuple[Planned, ...]:
     """Return the released members without a nomination, except those whose capacity Phalanx itself has freed."""
-    return tuple(m for m in let_go if not m.pod.status.nominated_node_name and not m.taken_back)
+    return tuple(member for member in let_go if member.has_lost_nomination)
 
 
 def _stranded(situation: Situation) -> tuple[Stranded, ...]:

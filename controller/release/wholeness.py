@@ -15,8 +15,9 @@ from enum import Enum
 from typing import Any, TypedDict
 
 from gangs.model import RESTART, Gang, Member
-from kube.keys import RELEASE_BEGUN, WHOLE_MARK
+from kube.keys import GATE, RELEASE_BEGUN, WHOLE_MARK
 from kube.scheduling import released
+from kube.scheduling_groups import group_of
 
 Status = Mapping[str, Any]
 
@@ -95,14 +96,14 @@ def release_is_marked(members: Iterable[Member]) -> bool:
     return all(RELEASE_BEGUN in member.pod.metadata.annotations for member in members)
 
 
-def release_begun(gang: Gang) -> str:
-    """Return when the release of the gang's bound members began (RFC 3339).
+def release_begun(members: Iterable[Member]) -> str:
+    """Return when the release of a gang began (RFC 3339), from its members that have started (`started_members`).
 
-    "" if no member is bound, or if Phalanx did not release one of them.
+    "" if there is none, or if Phalanx did not release one of them.
     """
-    bound = bound_members(gang)
-    times = [released(member.pod) for member in bound]
-    noted = [note for member in bound if (note := member.pod.metadata.annotations.get(RELEASE_BEGUN))]
+    started = list(members)
+    times = [released(member.pod) for member in started]
+    noted = [note for member in started if (note := member.pod.metadata.annotations.get(RELEASE_BEGUN))]
     return min([*noted, *times]) if times and all(times) else ""
 
 
@@ -168,6 +169,16 @@ def still_withdrawn(status: Status, *, released: bool) -> Withdrawal | None:
     reasons = {each.value: each for each in WithdrawalReason}
     reason = reasons.get(condition.get("reason", ""))
     return Withdrawal(reason, str(condition.get("message", ""))) if reason is not None and not released else None
+
+
+def started_members(gang: Gang) -> list[Member]:
+    """Return the bound members. If no member is bound, return the released members that are in a PodGroup.
+
+    Such released members wait until kube-scheduler binds their PodGroup, and are pinned to their nodes. So the gang can
+    be planned elsewhere only if they are evicted.
+    """
+    waiting = (member for member in gang.members if group_of(member.pod) and not member.pod.gated_by(GATE))
+    return bound_members(gang) or list(waiting)
 
 
 def bound_members(gang: Gang) -> list[Member]:

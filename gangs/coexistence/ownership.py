@@ -35,15 +35,19 @@ class Neighbour:
     """A scheduling system to which a dialect's workloads are ceded.
 
     `evidence`: the webhook configuration by which the system was detected; None: an administrator's annotation names
-    the system.
+    the system, or `by_default` is true. `by_default`: the system is part of Kubernetes, so neither evidence nor an
+    annotation is needed.
     """
 
     system: str
     title: str
     evidence: ObjectRef | None = None
+    by_default: bool = False
 
     def __str__(self) -> str:
         """Return the system's title and why workloads are ceded to it, for messages."""
+        if self.by_default:
+            return f"{self.title}, which schedules groups of its own"
         if self.evidence is None:
             return f"{self.title} (annotation {keys.LEAVE} of {OWN})"
         return f"{self.title}, which runs in this cluster ({self.evidence})"
@@ -109,7 +113,10 @@ def systems_ceded_to(sources: Sources) -> Mapping[str, Neighbour]:
     found: dict[str, Neighbour] = {}
     for system in SYSTEMS:
         shown = _shown(sources, system)
-        if system.name in left and not system.shows_itself:
+        if system.by_default:
+            if _own(sources) is not None and system.name not in adopted:
+                found |= {name: Neighbour(system.name, system.title, by_default=True) for name in system.dialects}
+        elif system.name in left and not system.shows_itself:
             found |= {name: Neighbour(system.name, system.title) for name in system.dialects}
         elif not {system.name, ALL} & set(adopted) and (shown is not None or system.name in left):
             neighbour = Neighbour(system.name, system.title, _ref(shown) if shown is not None else None)
@@ -117,11 +124,24 @@ def systems_ceded_to(sources: Sources) -> Mapping[str, Neighbour]:
     return found
 
 
+def ceded_beside_kubernetes(sources: Sources) -> Mapping[str, Neighbour]:
+    """Return, by name of each dialect that is ceded to a system other than kube-scheduler, this system.
+
+    kube-scheduler is left out: reports need not say that it places its own PodGroups, and it exempts no pod from
+    eviction.
+    """
+    return {name: each for name, each in systems_ceded_to(sources).items() if not each.by_default}
+
+
 def chosen(sources: Sources, annotation: str) -> tuple[str, ...]:
     """Return the names in a comma-separated annotation of Phalanx's webhook configuration; empty if it is absent."""
-    own = sources.get(ADMISSION, MUTATING, "", keys.CONFIGURATION)
-    text = ((own or {}).get("metadata", {}).get("annotations") or {}).get(annotation, "")
+    text = ((_own(sources) or {}).get("metadata", {}).get("annotations") or {}).get(annotation, "")
     return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
+def _own(sources: Sources) -> Manifest | None:
+    """Return Phalanx's own webhook configuration; None if Phalanx is not installed, or the sources are files."""
+    return sources.get(ADMISSION, MUTATING, "", keys.CONFIGURATION)
 
 
 def exemptions_count(sources: Sources) -> bool:

@@ -23,6 +23,11 @@ Claim = tuple[Dialect, GangKey]
 """The dialect that claims a pod, and the gang that the pod names."""
 
 
+def names_nothing(pod: Pod) -> bool:
+    """Whether the pod has no labels, no annotations and no `spec.schedulingGroup`, so that it cannot name a gang."""
+    return not pod.metadata.labels and not pod.metadata.annotations and pod.spec.scheduling_group is None
+
+
 def dialect_of(pod: Pod, left: CededToOthers = NOTHING) -> Claim | None:
     """Return the dialect that claims the pod, and the gang that the pod names.
 
@@ -31,7 +36,7 @@ def dialect_of(pod: Pod, left: CededToOthers = NOTHING) -> Claim | None:
 
     :param left: the dialects and gangs that are ceded to other systems.
     """
-    if not pod.metadata.labels and not pod.metadata.annotations:
+    if names_nothing(pod):
         return None
     written = pod.metadata.labels.get(keys.DIALECT)
     for dialect in _WRITTEN_FIRST.get(written or "", DIALECTS):

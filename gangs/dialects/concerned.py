@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 
 import msgspec
 
+from gangs.dialects.claims import names_nothing
 from gangs.dialects.protocol import Grouping
 from gangs.dialects.table import DIALECTS
 from gangs.held_nodes import held_node
@@ -66,7 +67,7 @@ def _places(pod: Pod) -> Iterator[Hashable]:
         stem, dash, end = owner.name.rpartition("-")
         if owner.kind == "ReplicaSet" and dash and end == meta.labels.get(TEMPLATE_HASH):
             yield _MADE, meta.namespace, stem
-    if not meta.labels and not meta.annotations:
+    if names_nothing(pod):
         return
     for dialect in DIALECTS:
         key = dialect.gang_of(pod)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gangs.coexistence.ownership import CededToOthers
 from gangs.dialects.claims import ceded_to_others, dialect_of
-from gangs.dialects.protocol import ByWorkload
+from gangs.dialects.protocol import ByWorkload, Foreseeing
 from gangs.dialects.reviewing import review
 from gangs.dialects.table import DIALECTS
 from gangs.dialects.templates import as_admitted, as_made
@@ -40,7 +40,7 @@ def expanded(sources: Sources) -> tuple[Sources, list[Fault]]:
     Only workloads whose pods name a gang get expected pods. A malformed workload is left out. Its fault is in the
     second part of the result.
     """
-    sources = _with_children(sources)
+    sources = _with_groups(_with_children(sources))
     objects, faults, pods = dict(sources.objects), list[Fault](), list(sources.pods)
     left = ceded_to_others(sources)
     for manifest in (each for at in (*WORKLOADS, *user_defined_rows(sources)) for each in sources.of_kind(*at)):
@@ -75,6 +75,22 @@ def _with_children(sources: Sources) -> Sources:
                     child = _named_anew(child, {key[2:] for key in (*sources.objects, *made)})
                     made[key_of(child)] = child
     return sources.changed(made) if made else sources
+
+
+def _with_groups(sources: Sources) -> Sources:
+    """Return the sources with the group objects that controllers create for workloads, such as a Job's PodGroup.
+
+    A workload whose group object exists, and a malformed workload, stay as they are.
+    """
+    changes: dict[ObjectKey, Manifest | None] = {}
+    foreseeing = [each for each in DIALECTS if isinstance(each, Foreseeing)]
+    for manifest in (each for at in WORKLOADS for each in sources.of_kind(*at)):
+        for dialect in foreseeing:
+            with suppress(MalformedError):
+                found = dialect.with_group(manifest)
+                if found is not None and sources.find(key_of(found[1])) is None:
+                    changes |= {key_of(each): each for each in found}
+    return sources.changed(changes) if changes else sources
 
 
 def _named_anew(manifest: Manifest, taken: Container[tuple[str, str]]) -> Manifest:

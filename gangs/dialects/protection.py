@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gangs.coexistence.ownership import exemptions_count, systems_ceded_to
+from gangs.coexistence.ownership import ceded_beside_kubernetes, exemptions_count
 from gangs.coexistence.systems import SYSTEMS
 from gangs.dialects.claims import dialect_of, protected
 from gangs.model import Manifest
@@ -52,4 +52,4 @@ def protection(objects: Mapping[ObjectKey, Manifest]) -> Protection:
     Two results are equal if they protect the same pods, so a caller can compare them to detect a change.
     """
     sources = Sources(objects=objects)
-    return Protection(frozenset(systems_ceded_to(sources)), exemptions_count(sources))
+    return Protection(frozenset(ceded_beside_kubernetes(sources)), exemptions_count(sources))

@@ -110,6 +110,19 @@ class Propagating(Protocol):
 
 
 @runtime_checkable
+class Foreseeing(Protocol):
+    """A dialect whose group objects a controller of the cluster creates for workloads that ask for them."""
+
+    def with_group(self, workload: Manifest) -> tuple[Manifest, Manifest] | None:
+        """Return the workload with a pod template that names the group object, and the group object.
+
+        None if no group object is created for the workload.
+
+        Raises `MalformedError`.
+        """
+
+
+@runtime_checkable
 class Queueing(Protocol):
     """A dialect in which a label on the workload itself asks for a gang, such as Kueue's queue name."""
 

@@ -14,6 +14,7 @@ from gangs.kai.dialect import KaiDialect
 from gangs.koordinator.dialect import KoordinatorDialect
 from gangs.kueue.dialect import KueueDialect
 from gangs.model import Manifest
+from gangs.native.dialect import NativeDialect
 from gangs.no_room import Words
 from gangs.phalanx.dialect import PhalanxDialect
 from gangs.resource_kinds import ResourceKind
@@ -30,6 +31,7 @@ DIALECTS: tuple[Dialect, ...] = (
     KoordinatorDialect(),
     KaiDialect(),
     KueueDialect(),
+    NativeDialect(),
 )
 """All dialects in order of precedence: if a pod names gangs in several dialects, the first of them claims it."""
 

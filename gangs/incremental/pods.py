@@ -5,7 +5,7 @@ from collections.abc import Container, Hashable, Iterable, KeysView, Mapping, Se
 from dataclasses import dataclass
 
 from gangs.coexistence.ownership import CededToOthers, admitted_by_us
-from gangs.dialects.claims import dialect_of
+from gangs.dialects.claims import dialect_of, names_nothing
 from gangs.dialects.protocol import Grouping
 from gangs.dialects.table import DIALECTS
 from gangs.incremental.dependencies import ReadInput
@@ -235,7 +235,7 @@ class KeptPods:
 def _known(pod: Pod, left: CededToOthers) -> _Known:
     owner = job_owner(pod)
     job = (pod.metadata.namespace, owner.name) if owner is not None else None
-    if not pod.metadata.labels and not pod.metadata.annotations:
+    if names_nothing(pod):
         return _Known(pod, None, {}, job=job)
     named = {dialect.name: key for dialect in DIALECTS if (key := dialect.gang_of(pod)) is not None}
     ours = dialect_of(pod, left) if named else None

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from cluster.snapshot import Snapshot
 from cluster.topology.tree import DomainTree, domains
-from gangs.coexistence.ownership import ALL, IGNORED, OWN, chosen, running, systems_ceded_to
+from gangs.coexistence.ownership import ALL, IGNORED, OWN, ceded_beside_kubernetes, chosen, running
 from gangs.coexistence.systems import CHOICES
 from gangs.dialects.claims import ceded_to_others, dialect_of
 from gangs.dialects.topologies import topologies
@@ -120,7 +120,7 @@ def _members(sources: Sources) -> Iterator[Finding]:
 
 def _neighbours(sources: Sources) -> Iterator[Finding]:
     """Report other systems that run in the cluster, the workloads ceded to them, and settings that match no system."""
-    left = systems_ceded_to(sources)
+    left = ceded_beside_kubernetes(sources)
     theirs: defaultdict[str, list[str]] = defaultdict(list)
     for dialect, neighbour in left.items():
         theirs[str(neighbour)].append(dialect)

@@ -24,6 +24,23 @@ def solve(*paths: Path) -> Report:
     return report_of(result.stdout)
 
 
+def test_groups_of_kubernetes_are_planned_in_the_rack_that_they_require() -> None:
+    native = EXAMPLES / "native"
+    (train,) = solve(native / "nodes.yaml", native / "train.yaml").gangs
+    assert (train.name, train.dialect, train.outcome, train.proof, train.placed) == (
+        "train",
+        "native",
+        "Placed",
+        "Optimal",
+        3,
+    )
+    rack = next(level for level in train.levels if level.level == "rack")
+    assert (rack.mode, [domain.pods for domain in rack.domains]) == ("required", [3])
+    (serve,) = solve(native / "nodes.yaml", native / "composite.yaml").gangs
+    assert {each.pod_set for each in serve.assignments} == {"decode", "router"}
+    assert (serve.outcome, serve.placed) == ("Placed", 3)
+
+
 def test_the_nodes_of_lingjun_are_what_its_script_makes_of_the_data_set() -> None:
     command = [sys.executable, str(LINGJUN / "make_nodes.py")]
     made = subprocess.run(command, capture_output=True, text=True, check=True).stdout

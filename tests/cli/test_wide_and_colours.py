@@ -114,7 +114,7 @@ from cli import doctor
 from planning.doctor.finding import Finding, Severity
 from types import SimpleNamespace
 doctor.live_picture = lambda _: (None, SimpleNamespace(sources=None, snapshot=None))
-doctor.systems_ceded_to = lambda _: {}
+doctor.ceded_beside_kubernetes = lambda _: {}
 doctor._installation = lambda *_: [Finding(Severity.WARNING, "Kubernetes", "is old")]
 doctor.check_up = lambda *_: []
 doctor.doctor([], standalone_mode=False)

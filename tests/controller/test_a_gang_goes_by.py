@@ -49,7 +49,10 @@ def test_a_gang_is_recorded_held_probed_released_and_bound(scene: Scene) -> None
 @pytest.mark.usefixtures("leader")
 def test_a_gang_that_is_not_complete_waits_and_says_for_whom(scene: Scene) -> None:
     place(scene, ["a"])
-    assert scene.await_phase("Waiting")["message"] == "waits for 1 more pod: 1 of 2 exist"
+    # The controller may report the Gang object before the pod exists, so the phase alone proves nothing.
+    message = "waits for 1 more pod: 1 of 2 exist"
+    scene.api.wait(lambda: scene.status().get("message") == message, "llm to wait for its second pod")
+    assert scene.status()["phase"] == "Waiting"
     scene.api.create(PODS, member("b"))
     scene.finish("a", "b")
 

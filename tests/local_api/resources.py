@@ -65,6 +65,7 @@ RESOURCES = (
     Resource("batch", "v1", "jobs", "Job", status=True, counted=True),
     Resource("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob", status=True, counted=True),
     Resource("scheduling.sigs.k8s.io", "v1alpha1", "podgroups", "PodGroup", counted=True),
+    Resource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", status=True, counted=True),
     Resource(_KUEUE, "v1beta2", "resourceflavors", "ResourceFlavor", namespaced=False, counted=True),
     Resource(_KUEUE, "v1beta2", "clusterqueues", "ClusterQueue", namespaced=False, status=True, counted=True),
     Resource(_KUEUE, "v1beta2", "localqueues", "LocalQueue", status=True, counted=True),

@@ -105,6 +105,31 @@ def test_every_choice_is_one_component_and_one_value(tmp_path: Path, component: 
     assert {name for name in wanted if wanted[name] != overlay("default")[name]}
 
 
+@pytest.mark.parametrize(
+    ("component", "value"), [("native-groups", "nativeGroups=plan"), ("atomic-release", "atomicRelease=true")]
+)
+def test_kubernetes_own_groups_are_one_component_and_one_value(tmp_path: Path, component: str, value: str) -> None:
+    def in_order(objects: dict[Identity, Object]) -> dict[Identity, Object]:
+        """The objects with their webhooks by name: a component adds its own before the others, and the chart after."""
+        return {
+            name: each | {"webhooks": sorted(each["webhooks"], key=lambda webhook: str(webhook["name"]))}
+            if "webhooks" in each
+            else each
+            for name, each in objects.items()
+        }
+
+    objects = rendered("definitions.keep=false", value)
+    assert in_order(objects) == in_order(with_component(tmp_path, component))
+    assert objects != overlay("default")
+
+
+def test_where_groups_are_stripped_their_pods_are_sent_and_no_group_is_reviewed() -> None:
+    objects, default = rendered("definitions.keep=false", "nativeGroups=strip"), overlay("default")
+    assert {name for name, each in objects.items() if each != default[name]} == {MUTATING}
+    assert objects[MUTATING]["metadata"]["annotations"] == {"phalanx.dev/strip": "native"}
+    assert objects[MUTATING]["webhooks"][-1]["name"] == "pods-of-groups.phalanx.dev"
+
+
 def test_a_system_that_is_ceded_to_is_asked_about_where_it_is_adopted() -> None:
     objects = rendered("leave={kueue}", "definitions.keep=false", "adopt={kueue}")
     objects[MUTATING]["metadata"].pop("annotations")

@@ -15,7 +15,7 @@ from rendered import Object, overlay
 from certs.cluster_edge import CONFIGURATIONS
 from controlplane.control_plane import ControlPlane, free_ports, wait_until
 from controlplane.rendering import MANIFESTS
-from gangs.coexistence.systems import CHOICES, COMPONENTS
+from gangs.coexistence.systems import CHOICES, COMPONENTS, SYSTEMS
 from gangs.dialects.table import DIALECTS
 from kube.keys import GANG, WORKLOAD
 
@@ -35,8 +35,11 @@ MEMBERS = {
 
 
 def test_every_dialect_that_may_be_left_has_a_component() -> None:
-    assert {name for part in COMPONENTS.values() for name in part} == {each.name for each in DIALECTS} - {"phalanx"}
-    assert set(COMPONENTS) | {"runai"} == set(CHOICES)
+    by_choice = {each.name for each in SYSTEMS if each.by_default}
+    sent = {each.name for each in DIALECTS} - {"phalanx"} - by_choice
+    assert {name for part in COMPONENTS.values() for name in part} == sent
+    assert set(COMPONENTS) | {"runai"} | by_choice == set(CHOICES)
+    assert {f"{name}-groups" for name in by_choice} <= {each.name for each in MANIFESTS.iterdir()}
     assert {each.name.removeprefix("without-") for each in MANIFESTS.glob("without-*")} - {"webhook"} == set(COMPONENTS)
 
 

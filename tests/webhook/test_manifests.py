@@ -1,12 +1,21 @@
 """The match conditions select exactly the objects that the dialects read, and follow the table of dialects."""
 
 import re
+from importlib.resources import files
 from typing import Any
 
 import pytest
+import yaml
 
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
-from cli.installation.installed_objects import admission_policies, system_objects, webhook_configurations
+from cli.installation.installed_objects import (
+    ACCESS_BY_CHOICE,
+    access_by_choice,
+    admission_policies,
+    system_objects,
+    webhook_configurations,
+)
+from controlplane.rendering import MANIFESTS
 from gangs.coexistence.ownership import EVIDENCE_KINDS
 from gangs.dialects.protocol import Queueing
 from gangs.dialects.table import DIALECTS, all_kinds
@@ -21,6 +30,12 @@ OF_KUBERNETES = {"kube-system", "kube-public", "kube-node-lease", keys.SYSTEM_NA
 """Namespaces that hold no gangs."""
 URL = "https://127.0.0.1:9443"
 WEBHOOKS = {each["name"]: each for part in webhook_configurations(URL, b"CA") for each in part["webhooks"]}
+
+
+def component(name: str, file: str) -> dict[str, Any]:
+    """Return a patch of a component."""
+    found: dict[str, Any] = yaml.safe_load((files("manifests") / name / f"{file}.yaml").read_text())
+    return found
 
 
 def condition(webhook: str, name: str) -> str:
@@ -43,6 +58,22 @@ def test_pods_are_sent_by_exactly_the_keys_of_the_dialects(webhook: str, subject
     annotations = {key for dialect in DIALECTS for key in dialect.pod_keys.annotations}
     assert keys_in(expression, f"{subject}.metadata.labels") == labels
     assert keys_in(expression, f"{subject}.metadata.annotations") == annotations
+
+
+def test_a_component_sends_pods_by_exactly_the_fields_of_the_dialects() -> None:
+    """By default, no pod depends on Phalanx because of a field that kube-scheduler reads itself."""
+    (webhook,) = component("native-groups", "mutating")["webhooks"]
+    (expression,) = (each["expression"] for each in webhook["matchConditions"] if each["name"] == "belongs-to-a-group")
+    found = {each.removeprefix("object.") for each in re.findall(r"has\(([\w.]+)\)", expression)}
+    fields = {field for dialect in DIALECTS for field in dialect.pod_keys.fields}
+    assert found == {part for field in fields for part in (field.rpartition(".")[0], field)}
+    assert "schedulingGroup" not in str(WEBHOOKS)
+
+
+def test_what_components_grant_is_removed_by_uninstall() -> None:
+    granting = {path.parent.name for path in MANIFESTS.glob("*/access.yaml")} - {"system"}
+    assert granting == set(ACCESS_BY_CHOICE)
+    assert {each["kind"] for each in access_by_choice()} == {"ClusterRole", "ClusterRoleBinding"}
 
 
 def test_policies_keep_members_by_exactly_the_keys_of_the_dialects() -> None:
@@ -243,6 +274,7 @@ def test_every_kind_that_describes_gangs_or_topologies_is_reviewed() -> None:
     rules = [
         rule for name, each in WEBHOOKS.items() if "/validate" in each["clientConfig"]["url"] for rule in each["rules"]
     ]
+    rules += [rule for each in component("native-groups", "validating")["webhooks"] for rule in each["rules"]]
     for kind in set(all_kinds()) - {*EVIDENCE_KINDS, *RUNTIMES}:
         assert any(kind.group in rule["apiGroups"] and kind.plural in rule["resources"] for rule in rules), kind
 

@@ -29,6 +29,7 @@ from kube.objects import Pod
 from kube.topology import Topology
 from planning.framing.ties import Labels, holds_affinity, noted
 from planning.pins import siblings_domain
+from webhook.admission.joining_groups import FIELD, group_to_join, releases_atomically, stripped
 from webhook.admission.patch_builder import PatchBuilder
 from webhook.admission.reviews import Admitted, Decision, Refused
 from webhook.admission.warnings import lines
@@ -48,6 +49,23 @@ caches return that faster. The second argument returns the gang with its real me
 
 
 def created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decision:
+    """Return the decision on a new pod: a pod that names a gang is gated. Other pods are admitted unchanged.
+
+    If the annotation `phalanx.dev/strip` of the webhook configuration says so, the pod also loses the PodGroup of
+    another program.
+
+    :param foretell: returns the forecast of the pod's gang, if it is known at once.
+    :raises Unavailable: the caches do not show yet what the annotation says, or whether the gang is ceded to another
+        system. The pod must not be gated before that is known, because a gated pod belongs to Phalanx for good.
+    """
+    without = stripped(manifest, picture)
+    decision = _created(without, picture, foretell)
+    if without is manifest or not isinstance(decision, Admitted):
+        return decision
+    return replace(decision, patch=({"op": "remove", "path": f"/spec/{FIELD}"}, *decision.patch))
+
+
+def _created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decision:
     """Return the decision on a new pod: a pod that names a gang is gated. Other pods are admitted unchanged.
 
     A pod that has its node already, or whose gang is ceded, is admitted unchanged, too. While the caches are
@@ -72,11 +90,21 @@ def created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decisio
     advice = _send(pod, claim[0], picture, sources, patch)
     arriving = _arrival(manifest, claim[1], sources if claim == named else picture.sources_of(claim[1]), picture)
     awaited = {each.awaited for each in arriving.advice} - {""}
-    if awaited and controller_of(pod) is None and picture.comes(sorted(awaited)):
+    # A controller shows no warnings to a user, so only a user's own pod waits for these objects to reach the caches.
+    # With atomic releases every pod waits: a gang joins a PodGroup only if its size is known.
+    waits = controller_of(pod) is None or releases_atomically(sources)
+    if awaited and waits and picture.comes(sorted(awaited)):
         arriving = _arrival(manifest, claim[1], picture.sources_of(claim[1]), picture)
     advice += arriving.advice
     if arriving.faults:
         return Refused("; ".join(map(str, arriving.faults)), lines(advice))
+    scheduler = running_schedulers.scheduler_to_use(pod.spec.scheduler_name, claim[0].pod_keys, sources)
+
+    def existing(gang: Gang) -> int:
+        return len(_with_repeated_members(gang, arriving.member, picture).members)
+
+    if group := group_to_join(arriving, scheduler, sources, existing):
+        patch.set(("spec", FIELD), {"podGroupName": group})
     messages = _beside_siblings(manifest, arriving, picture, patch, foretell)
     return Admitted(patch.build(), lines([*advice, *messages]))
 
@@ -166,10 +194,12 @@ def _with_all(manifest: Manifest, arriving: Arrival, picture: Picture) -> Arriva
     return arrival(manifest, picture.all_of(*names))
 
 
-def _with_repeated_members(gang: Gang, arriving: Member, picture: Picture) -> Gang:
+def _with_repeated_members(gang: Gang, arriving: Member | None, picture: Picture) -> Gang:
     """Return the gang with each member repeated as often as the caches have equivalent pods.
 
     So the gang has the right number of members, although `gang` has only one of each equivalence class.
+
+    :param arriving: the member that the caches do not have yet, which is not repeated; None if there is none.
     """
 
     def times(member: Member) -> int:

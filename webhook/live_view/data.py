@@ -8,7 +8,7 @@ from cluster.snapshot import Snapshot
 from cluster.topology.domain_room import free_on, free_under, room_on
 from cluster.topology.tree import DomainTree
 from cluster.topology.tree import domains as tree_of
-from gangs.coexistence.ownership import systems_ceded_to
+from gangs.coexistence.ownership import ceded_beside_kubernetes
 from gangs.dialects.topologies import topologies, topology_of
 from gangs.incremental.reading_apart import read_apart
 from gangs.model import Fault, Gang, GangKey, Manifest
@@ -38,7 +38,7 @@ def gangs(picture: Picture) -> Json:
         "age": round(picture.age(), 3),
         "gangs": [shown.gang(each) for each in reading.gangs],
         "faults": [str(each) for each in reading.faults],
-        "left": {name: str(each) for name, each in sorted(systems_ceded_to(sources).items())},
+        "left": {name: str(each) for name, each in sorted(ceded_beside_kubernetes(sources).items())},
     }
 
 

@@ -1,0 +1,273 @@
+"""Gangs that kube-scheduler binds in one cycle, on a control plane whose feature gates for groups are on.
+
+    rack-0: n-0 n-1 n-2      rack-1: n-3 n-4 n-5      each node holds one pod of 4 cpu
+
+The control plane is the file's own: with these gates, the API server keeps `spec.schedulingGroup` of pods.
+"""
+
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from node_manifests import node_manifest
+from proxy import Proxy, Request
+from system import Object, Phalanx, numbered, pod, unschedulable
+
+from cli.installation.installed_objects import webhook_configurations
+from controlplane.control_plane import ControlPlane, Options
+from controlplane.deployment import Deployment
+from controlplane.recording import Recorder, bound
+from kube.keys import GATE, SYSTEM_NAMESPACE
+from kube.scheduling_groups import release_group
+
+pytestmark = pytest.mark.controlplane
+
+GATES = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}
+VERSIONS = ("scheduling.k8s.io/v1beta1=true",)
+RACK = "example.com/rack"
+NODES = numbered("n", 6)
+POD_GROUPS = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups"
+CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/zz-phalanx"
+
+
+def component(name: str, file: str) -> list[Object]:
+    """Return the objects of a component's file."""
+    text = (files("manifests") / name / f"{file}.yaml").read_text()
+    return [each for each in yaml.safe_load_all(text) if each]
+
+
+def configurations(deployment: Deployment) -> list[Object]:
+    """Return the webhook configurations of an installation with both components."""
+    made = webhook_configurations(deployment.webhook_url(), deployment.authority.encode())
+    url, bundle = deployment.webhook_url(), made[0]["webhooks"][0]["clientConfig"]["caBundle"]
+    for whole, file in zip(made, ("mutating", "validating"), strict=True):
+        (patch,) = component("native-groups", file)
+        for each in patch["webhooks"]:
+            path = each["clientConfig"]["service"]["path"]
+            whole["webhooks"].append({**each, "clientConfig": {"url": f"{url}{path}", "caBundle": bundle}})
+    (atomic,) = component("atomic-release", "mutating")
+    (native,) = component("native-groups", "mutating")
+    made[0]["metadata"]["annotations"] = atomic["metadata"]["annotations"] | native["metadata"]["annotations"]
+    return made
+
+
+@pytest.fixture(scope="module")
+def groups() -> Iterator[Phalanx]:
+    """Phalanx with both components, on nodes of two racks."""
+    with ControlPlane(Options(feature_gates=GATES, runtime_config=VERSIONS)) as plane:
+        deployment = Deployment(plane, 10.0)
+        deployment.install()
+        plane.apply(component("atomic-release", "access"))
+        deployment.start_webhook()
+        deployment.register_webhook()
+        plane.apply(configurations(deployment))
+        plane.add_nodes(node_manifest(name, {RACK: f"rack-{number // 3}"}, 4) for number, name in enumerate(NODES))
+        levels = {"levels": [{"name": "rack", "nodeLabel": RACK}]}
+        topology = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Topology", "metadata": {"name": "dc"}}
+        plane.apply([{**topology, "spec": levels}])
+        deployment.start_controller()
+        running = Phalanx(deployment, plane)
+        running.wait(lambda: joins(running), "the webhook to have read its settings")
+        yield running
+        running.show_logs()
+
+
+@pytest.fixture
+def phalanxed(groups: Phalanx) -> Iterator[Phalanx]:
+    """The cluster without pods and groups, before and after a test."""
+    yield groups
+    for path in ("/api/v1/namespaces/default/pods", "/apis/phalanx.dev/v1alpha1/namespaces/default/gangs", POD_GROUPS):
+        groups.cluster.request("DELETE", path)
+    groups.wait(lambda: not groups.pods(), "the pods to be gone")
+
+
+def joins(phalanx: Phalanx) -> bool:
+    """Whether a member of a gang that needs all its members would join a PodGroup (a dry run)."""
+    phalanx.submit(gang("early", 2))
+    member = pod("early-0", cpu=1)
+    member["metadata"]["labels"] = {"phalanx.dev/gang": "early"}
+    path = "/api/v1/namespaces/default/pods?dryRun=All"
+    return "schedulingGroup" in phalanx.cluster.request("POST", path, member).get("spec", {})
+
+
+def gang(name: str, size: int) -> Object:
+    metadata = {"name": name, "namespace": "default"}
+    return {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": metadata, "spec": {"minMember": size}}
+
+
+def members(name: str, size: int) -> list[Object]:
+    """Return the pods of a gang of our own dialect. Each needs a whole node."""
+    found = [pod(each, cpu=4) for each in numbered(name, size)]
+    for each in found:
+        each["metadata"]["labels"] = {"phalanx.dev/gang": name}
+    return found
+
+
+def rivals() -> list[Object]:
+    """Return pods of the same priority that want each node, and wait for it."""
+    return [pod(f"rival-{name}", cpu=4, nodeSelector={"kubernetes.io/hostname": name}) for name in NODES]
+
+
+def bound_before_the_last_gate(recorder: Recorder, names: list[str]) -> list[str]:
+    """Return the members that were bound while another one had its gate, in the order of the watch."""
+    gated, early = set(names), list[str]()
+    for event in recorder.events:
+        if event.name in names:
+            gates = (event.object["spec"].get("schedulingGates") or []) if event.object else []
+            if not any(gate["name"] == GATE for gate in gates):
+                gated.discard(event.name)
+            if bound(event) and gated:
+                early.append(event.name)
+    return early
+
+
+def test_no_member_is_bound_before_the_last_gate_and_all_are_bound_then(phalanxed: Phalanx) -> None:
+    names = numbered("llm", 4)
+    with phalanxed.record() as recorder:
+        phalanxed.submit(gang("llm", 4), *members("llm", 4))
+        phalanxed.await_bound(names)
+    assert bound_before_the_last_gate(recorder, names) == []
+    own = {phalanxed.pod(name)["spec"]["schedulingGroup"]["podGroupName"] for name in names}
+    assert own == {release_group("phalanx", "default", "llm")}
+    group = phalanxed.cluster.request("GET", f"{POD_GROUPS}/{own.pop()}")
+    assert group["spec"]["schedulingPolicy"] == {"gang": {"minCount": 4}}
+    conditions = {each["type"]: each["status"] for each in group["status"]["conditions"]}
+    assert conditions["PodGroupInitiallyScheduled"] == "True"
+
+
+def test_members_that_are_created_again_start_in_one_cycle_again(phalanxed: Phalanx) -> None:
+    """The PodGroup of the first members is still there, and reports that it was scheduled once."""
+    names = numbered("llm", 3)
+    phalanxed.submit(gang("llm", 3))
+    for _ in range(2):
+        with phalanxed.record() as recorder:
+            phalanxed.submit(*members("llm", 3))
+            phalanxed.await_bound(names)
+        assert bound_before_the_last_gate(recorder, names) == []
+        assert all("schedulingGroup" in phalanxed.pod(name)["spec"] for name in names)
+        for name in names:
+            phalanxed.cluster.request("DELETE", f"/api/v1/namespaces/default/pods/{name}?gracePeriodSeconds=0")
+        phalanxed.wait(lambda: not phalanxed.pods(), "the pods to be gone")
+
+
+def test_a_job_that_is_a_gang_starts_in_one_cycle(phalanxed: Phalanx) -> None:
+    """Its first pod arrives some milliseconds after the Job: the webhook waits until it knows the number of pods."""
+    container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": "4"}}}
+    template = {"spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [container]}}
+    spec = {"parallelism": 3, "completions": 3, "completionMode": "Indexed", "backoffLimit": 5, "template": template}
+    metadata = {"name": "job", "namespace": "default", "annotations": {"phalanx.dev/gang": "true"}}
+    with phalanxed.record() as recorder:
+        phalanxed.submit({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
+        phalanxed.wait(lambda: len(phalanxed.pods()) == 3, "the Job's pods")
+        names = [each["metadata"]["name"] for each in phalanxed.pods()]
+        phalanxed.await_bound(names)
+    groups = {each["spec"].get("schedulingGroup", {}).get("podGroupName", "") for each in phalanxed.pods()}
+    assert bound_before_the_last_gate(recorder, names) == []
+    assert len(groups) == 1
+    assert groups != {""}
+    phalanxed.cluster.request("DELETE", "/apis/batch/v1/namespaces/default/jobs/job?propagationPolicy=Background")
+
+
+def test_a_scheduler_that_restarts_before_the_last_gate_binds_all_or_none(phalanxed: Phalanx, tmp_path: Path) -> None:
+    names, probes, hold = numbered("llm", 4), list[str](), True
+    cluster = phalanxed.cluster
+    cluster.program("controller").kill()
+
+    def restart(request: Request) -> None:
+        nonlocal hold
+        if request.verb == "POST" and request.path.split("?")[0].endswith(f"{SYSTEM_NAMESPACE}/pods"):
+            probes.append(request.path)
+            left = [name for name in names if phalanxed.pod(name)["spec"].get("schedulingGates")]
+            if hold and len(left) == 1:
+                hold = False
+                scheduler = cluster.program("kube-scheduler")
+                scheduler.kill()
+                phalanxed.submit(*rivals())
+                scheduler.start()
+                cluster.await_ready("kube-scheduler")
+
+    with Proxy(cluster.kubeconfig_for(SYSTEM_NAMESPACE, "phalanx-controller"), tmp_path) as proxy:
+        proxy.before = restart
+        controller = phalanxed.deployment.start_controller(proxy.kubeconfig())
+        with phalanxed.record() as recorder:
+            phalanxed.submit(gang("llm", 4), *members("llm", 4))
+            phalanxed.await_bound(names)
+        controller.terminate()
+        controller.wait()
+    phalanxed.deployment.start_controller()
+    assert not hold
+    assert bound_before_the_last_gate(recorder, names) == []
+
+
+def test_a_group_of_kubernetes_is_planned_and_starts_in_one_cycle_without_its_extra(phalanxed: Phalanx) -> None:
+    """rack-1 holds three of the four pods. The fourth stays pending, and would block the others if it stayed gated."""
+    names = numbered("train", 4)
+    spec: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+    spec["schedulingConstraints"] = {"topology": [{"key": RACK}]}
+    phalanxed.submit(pod("busy", cpu=1, nodeSelector={"kubernetes.io/hostname": "n-0"}))
+    phalanxed.await_bound(["busy"])
+    metadata = {"name": "train", "namespace": "default"}
+    phalanxed.submit(
+        {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": metadata, "spec": spec}
+    )
+    with phalanxed.record() as recorder:
+        phalanxed.submit(*(pod(name, cpu=4, schedulingGroup={"podGroupName": "train"}) for name in names))
+        phalanxed.wait(lambda: sum(map(bool, phalanxed.nodes_of(names).values())) == 3, "three of them to be bound")
+    places = phalanxed.nodes_of(names)
+    assert sorted(filter(None, places.values())) == ["n-3", "n-4", "n-5"]
+    assert bound_before_the_last_gate(recorder, names) == []
+    extra = next(name for name, node in places.items() if not node)
+    phalanxed.wait(lambda: unschedulable(phalanxed.pod(extra)), "the scheduler to have tried the extra")
+    assert phalanxed.await_phase("train", "Released")["members"]["bound"] == 3
+
+
+def test_a_wrong_group_is_refused_where_phalanx_plans_them(phalanxed: Phalanx) -> None:
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "schedulingConstraints": {"topology": [{"key": "row"}]}}
+    metadata = {"name": "wrong", "namespace": "default"}
+    group = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": metadata, "spec": spec}
+    phalanxed.await_refusal('spec.schedulingConstraints.topology[0].key: "row" is not a level of Topology dc', group)
+
+
+ROUNDS = 25
+KILLED_EVERY = 5
+"""Of so many rounds, the scheduler is killed in one."""
+
+
+def refused_between_bindings(recorder: Recorder, names: list[str]) -> list[str]:
+    """Return the members that the scheduler refused after a sibling was bound: the gang was bound in two cycles."""
+    started, refused = set[str](), list[str]()
+    for event in recorder.events:
+        if event.name in names:
+            started |= {event.name} if bound(event) else set()
+            if started and not bound(event) and event.type != "DELETED" and unschedulable(event.object):
+                refused.append(event.name)
+    return refused
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_many_gangs_under_rivals_and_scheduler_kills_are_bound_in_one_cycle_each(phalanxed: Phalanx) -> None:
+    """Rivals of the same priority come while the gang is planned, held and released, and again after the kill."""
+    cluster = phalanxed.cluster
+    scheduler = cluster.program("kube-scheduler")
+    for number in range(ROUNDS):
+        names = numbered(f"g{number}", 4)
+        with phalanxed.record() as recorder:
+            phalanxed.submit(gang(f"g{number}", 4), *members(f"g{number}", 4))
+            if number % KILLED_EVERY == 0:
+                scheduler.kill()
+                scheduler.start()
+            phalanxed.submit(*(pod(f"r{number}-{each}", cpu=4) for each in range(3)))
+            cluster.await_ready("kube-scheduler")
+            gone = [f"/api/v1/namespaces/default/pods/r{number}-{each}?gracePeriodSeconds=0" for each in range(3)]
+            for path in gone:
+                cluster.request("DELETE", path)
+            phalanxed.await_bound(names)
+        assert bound_before_the_last_gate(recorder, names) == [], number
+        assert refused_between_bindings(recorder, names) == [], number
+        for name in names:
+            cluster.request("DELETE", f"/api/v1/namespaces/default/pods/{name}?gracePeriodSeconds=0")
+        phalanxed.wait(lambda: not phalanxed.pods(), "the pods to be gone")
