@@ -23,12 +23,12 @@ def told(tmp_path: Path) -> Any:
     with local_api() as api:
         kubeconfig = api.kubeconfig(tmp_path)
         api.create("/api/v1/namespaces", {"metadata": {"name": "default"}})
-        names = ("a0", "a1", "b0", "b1")
-        api.create("/api/v1/nodes", *(node_manifest(each, {"rack": each[0]}, **{GPU: "8"}) for each in names))
+        names, gpus = ("a0", "a1", "b0", "b1"), dict[str, Any]({GPU: "8"})
+        api.create("/api/v1/nodes", *(node_manifest(each, {"rack": each[0]}, **gpus) for each in names))
         levels = [{"name": "rack", "nodeLabel": "rack"}]
         api.create("/apis/phalanx.dev/v1alpha1/topologies", {"metadata": {"name": "dc"}, "spec": {"levels": levels}})
-        for node, gpus in (("a1", 4), ("b0", 8), ("b1", 8)):
-            container = {"name": "main", "image": "none", "resources": {"requests": {GPU: str(gpus)}}}
+        for node, used in (("a1", 4), ("b0", 8), ("b1", 8)):
+            container = {"name": "main", "image": "none", "resources": {"requests": {GPU: str(used)}}}
             spec = {"nodeName": node, "containers": [container]}
             body = {"metadata": {"name": f"on-{node}", "namespace": "default"}, "spec": spec}
             api.ask("POST", "/api/v1/namespaces/default/pods", body)

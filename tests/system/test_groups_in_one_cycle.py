@@ -69,7 +69,7 @@ def groups() -> Iterator[Phalanx]:
         topology = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Topology", "metadata": {"name": "dc"}}
         plane.apply([{**topology, "spec": levels}])
         deployment.start_controller()
-        running = Phalanx(deployment, plane)
+        running = Phalanx(plane, deployment)
         running.wait(lambda: joins(running), "the webhook to have read its settings")
         yield running
         running.show_logs()

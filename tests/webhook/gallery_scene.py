@@ -101,7 +101,12 @@ class Scene:
 
     def gang(self, namespace: str, name: str, spec: Manifest, created: str, **status: Any) -> None:
         """Add a Gang object in the team's queue."""
-        meta = {"name": name, "namespace": namespace, "uid": f"uid-{next(self._uid)}", "creationTimestamp": created}
+        meta: Manifest = {
+            "name": name,
+            "namespace": namespace,
+            "uid": f"uid-{next(self._uid)}",
+            "creationTimestamp": created,
+        }
         if status.get("phase") == "Placed":
             meta["annotations"] = {"phalanx.dev/expected-duration": "240h"}
         body = {"metadata": meta, "spec": {"queue": namespace, **spec}, "status": status}
@@ -212,7 +217,7 @@ class Scene:
         spec = {"minMember": size, **({"required": required} if required else {})}
         spec["podSets"] = [{"name": "main", "count": size, "minCount": size}]
         near = list(self._nearest(size, required)) if reason == "NoRoom" else []
-        best = near[0] if near else {"path": [], "fits": nodes_of}
+        best: Manifest = near[0] if near else {"path": [], "fits": nodes_of}
         message = {
             "QuotaExhausted": f"waits for quota: queue {namespace} lacks {8 * size} {GPU}",
             "MembersMissing": f"waits for {size - existing} more pods: {existing} of {size} exist",
@@ -223,7 +228,7 @@ class Scene:
         explanation: Manifest = {"nearest": near} if near else {}
         if required:
             explanation["wouldFitIf"] = _remedies(size, best, required)
-        known = {"members": {"expected": size, "existing": existing or size}, "explanation": explanation}
+        known: Manifest = {"members": {"expected": size, "existing": existing or size}, "explanation": explanation}
         proof = {"proof": "Infeasible"} if phase == "Unplaceable" else {}
         known["conditions"] = conditions(**({} if existing else {"complete": created}))
         self.gang(namespace, name, spec, created, phase=phase, reason=reason, message=message, **known, **proof)

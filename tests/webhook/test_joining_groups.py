@@ -14,7 +14,7 @@ from webhook.errors import Unavailable
 
 GANG = {"phalanx.dev/gang": "llm"}
 GROUP = {"podGroupName": release_group("phalanx", "default", "llm")}
-THEIRS = {"schedulingGroup": {"podGroupName": "theirs"}}
+THEIRS: Manifest = {"schedulingGroup": {"podGroupName": "theirs"}}
 SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
 NEAR = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]}}
 
@@ -57,9 +57,9 @@ def spec_of(manifest: Manifest, seen: StillPicture) -> Manifest:
 
 def sibling(group: Any = GROUP, **spec: Any) -> Manifest:
     """Return a member that exists."""
-    joined = {"schedulingGroup": group} if group else {}
-    gates = {"schedulingGates": [{"name": "phalanx.dev/gang"}]}
-    return pod("b", labels=GANG, **gates, **joined, **spec)
+    joined: Manifest = {"schedulingGroup": group} if group else {}
+    joined["schedulingGates"] = [{"name": "phalanx.dev/gang"}]
+    return pod("b", labels=GANG, **joined, **spec)
 
 
 def test_a_member_of_a_gang_that_needs_all_its_members_joins() -> None:
