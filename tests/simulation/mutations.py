@@ -152,8 +152,8 @@ MUTATIONS = (
     Mutation(
         "a gang that runs in part is not withdrawn",
         _WITHDRAWING,
-        "    if not gang.all_or_none or not bound or was_whole(gang, status):",
-        "    if bound or not gang.all_or_none or was_whole(gang, status):",
+        "    if not gang.all_or_none or not started or was_whole(gang, status):",
+        "    if started or not gang.all_or_none or was_whole(gang, status):",
     ),
     Mutation(
         "a whole gang gets no mark",
