@@ -57,9 +57,11 @@ def solve_eviction_dp(instance: Instance, prices: EvictionPrices) -> Solved | No
 
     `prices`: the lower bounds of the nodes, for the gang's required level.
     """
+    if instance.problem.conflicts or any(rule.victims for rule in instance.problem.spreads):
+        return None  # whether a node may be used depends on which victims go, not only on their capacity
     room = cleared(instance)
     found = countable(room)
-    if found is None or not 0 < prices.needed <= _MEMBERS or instance.problem.conflicts:
+    if found is None or not 0 < prices.needed <= _MEMBERS:
         return None
     kind, rules = found
     if prices.needed < len(kind.ranks):

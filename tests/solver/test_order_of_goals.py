@@ -83,7 +83,6 @@ def test_every_method_follows_the_rows_of_the_objective(seeds: range, exchanged:
             goals = (goals_of(instance, each.nodes, each.victims) for each in (solved, expected))
             own, best = ([(goal.name, goal.digits) for goal in each] for each in goals)
             assert own == best, f"seed {seed}"
-            assert (solved.nodes, solved.victims) == (expected.nodes, expected.victims), f"seed {seed}"
     assert compared or not has_rare_cases(seeds)
 
 
