@@ -114,7 +114,10 @@ class RestartChecks:
     def verdicts(
         self, gangs: Iterable[Gang], cluster_view: ClusterView, planned: Planned = NOTHING_PLANNED
     ) -> Mapping[GangKey, Verdict]:
-        """Return the verdicts that are valid now, by gang. If the executor is idle, check one gang that has none.
+        """Return the verdicts that are valid now, by gang. If the executor is idle, check one gang without a verdict.
+
+        A verdict decides whether a gang is restarted, that is, evicted as a whole and recreated. It is positive if the
+        lost member fits nowhere beside the running members, but all members fit together.
 
         :param gangs: the gangs that have lost a member and wait to be restarted.
         :param planned: by node, the UIDs of pods that plans place there, which the cluster view may not show yet.

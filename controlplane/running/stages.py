@@ -1,4 +1,4 @@
-"""The stages by which kwok simulates nodes and pods.
+"""KWOK's Stage objects, by which KWOK simulates nodes and pods.
 
 A deleted pod ends at once, or slowly, like a training that writes a checkpoint.
 """
@@ -32,12 +32,12 @@ kwok deletes by name, so a second deletion could hit the next pod of that name.
 
 
 def stages(slow: Mapping[str, float]) -> list[Stage]:
-    """Return all stages with which kwok starts. kwok has no built-in stages. `slow`: see `pod_deletion`."""
+    """Return all Stage objects with which KWOK starts, because KWOK has none built in. `slow`: see `pod_deletion`."""
     return [*yaml.safe_load_all(_FILE.read_text()), *pod_deletion(slow)]
 
 
 def pod_deletion(slow: Mapping[str, float]) -> list[Stage]:
-    """Return the stages that remove deleted pods.
+    """Return KWOK's Stage objects (`kwok.x-k8s.io`) by which KWOK removes pods that have a deletion timestamp.
 
     :param slow: seconds that a pod stays Terminating, by the name of its priority class. Other pods are removed at
         once.

@@ -28,9 +28,10 @@ _REMEDY = (
 
 
 def untried(sources: Sources, now: datetime | None) -> Iterator[Finding]:
-    """Yield a finding for each gang whose released pods no scheduler tries, and for each scheduler that does not run.
+    """Yield a finding for each gang with released pods that their scheduler has not tried to bind.
 
-    The latter is for pods of no gang. A pod is reported only if the scheduler has had `PATIENCE_SECONDS` for it.
+    Also yield a finding for each scheduler that does not run but is named by pods that belong to no gang. Each finding
+    lists the pods. A pod is listed only if it has waited for its scheduler for more than `PATIENCE_SECONDS`.
 
     :param now: the current time; None: pods are reported at once.
     """
