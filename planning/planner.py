@@ -302,8 +302,8 @@ def _answer(
 
 
 def _solved(problem: Problem, limits: Limits) -> Answer:
-    """Return the answer of a solver process. If the process fails, the answer is an unproven rejection of this gang
-    alone.
+    """Return the answer of a solver process. If the process fails, the answer is an unproven rejection of the gang
+    of this problem. Other gangs are not affected.
     """
     return shared_workers().solve(problem, limits)
 

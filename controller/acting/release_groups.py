@@ -96,7 +96,8 @@ def place_beside(pod: Pod, nodes: Sequence[str], gang: Gang, cluster_view: Clust
     """Return the node and the domain to which a member without a planned node is pinned; (None, ()) for no pin.
 
     The member must stay in the domain of the released members. If node labels do not identify that domain, the pin is
-    the node of a released member, which lies in the domain. A gang with rules between members gets this pin, too.
+    the node of a released member, which lies in the domain. A gang with rules between members also
+    gets the pin to a node.
 
     :param nodes: the nodes of the released members.
     """

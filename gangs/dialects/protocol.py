@@ -77,7 +77,10 @@ class Grouping(Protocol):
         """
 
     def parts(self, gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
-        """Return the keys by which pods name a gang: its own, and those that the names of its pod sets contain."""
+        """Return all keys by which pods name a gang: its own, and those of the group objects that name its pod sets.
+
+        For example, a GangGroup of Koordinator has one pod set for each of its PodGroups.
+        """
 
     def company(self, pod: Pod) -> Hashable | None:
         """Return a value that is equal for pods that must be read together although they name different gangs.

@@ -28,7 +28,7 @@ class Segments:
 
     @property
     def levels(self) -> tuple[LevelWish, ...]:
-        """The level of the segments, in a tuple."""
+        """The level of the segments: always one entry."""
         return (self.level,)
 
     def of(self, pod_set: PodSet) -> PodSet:

@@ -155,8 +155,9 @@ class Workers:
         return answers[0] if answers else None
 
     def _ask(self, request: Request, seconds: float, last: Callable[[Reply], bool]) -> float:
-        """Pass every reply of a worker to `last` until it returns True. Return the time at which the caller's limit
-        ends.
+        """Pass every reply of a worker to `last` until it returns True. Return when the limit of the caller ends.
+
+        `seconds`: that limit, from now. The time that a new worker needs to start is added to it.
 
         A worker that fails, or for whose reply `last` raises `WorkerError`, is replaced.
         """

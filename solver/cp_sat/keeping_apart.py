@@ -94,7 +94,7 @@ def held_in(model: Model, group: tuple[str | None, ...], shapes: Collection[int]
 
 
 def coming_in(model: Model, group: tuple[str | None, ...], shapes: Collection[int]) -> dict[str, Coming]:
-    """Return, by group, the members of these shapes that may be placed on its nodes."""
+    """Return, by group, the variables that count the new members of these shapes on its nodes."""
     found: dict[str, Coming] = {}
     for node, name in enumerate(group):
         if name is not None and (arrivals := coming_to(model, (node,), shapes)):
@@ -103,7 +103,7 @@ def coming_in(model: Model, group: tuple[str | None, ...], shapes: Collection[in
 
 
 def coming_to(model: Model, nodes: Iterable[int], shapes: Collection[int]) -> Coming:
-    """Return the members of these shapes that may be placed on these nodes."""
+    """Return the variables that count the new members of these shapes on these nodes, each with its class and node."""
     return [
         (kind, node, variable)
         for node in sorted(nodes)

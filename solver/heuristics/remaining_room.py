@@ -137,8 +137,8 @@ class RemainingRoom:
         """Return the victims and the cost of placing more members of a shape on a node; None if no member can run
         there.
 
-        `wanted`: how many members still need a node. If a whole gang must be evicted, its weight is divided by at most
-        this number.
+        `wanted`: how many members still need a node. If a whole running gang must be evicted, its cost is
+        shared between the members that the node can then hold, at most `wanted` of them.
         """
         free, forced = self.free[node].tolist(), self._must_go(node, shape)
         for victim in forced:

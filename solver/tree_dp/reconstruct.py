@@ -79,8 +79,9 @@ def _exactly(members: int) -> Totals:
 
 
 class _Seating:
-    """The state of the search for the plan with the first node names. `open`: the domains in which members are being
-    placed, from the widest domain to a node.
+    """The state of the search for the plan whose node names come first, among plans of equal value.
+
+    `open`: the domains in which members are being placed, from the widest domain to a node.
     """
 
     def __init__(self, tables: DomainTables) -> None:
