@@ -76,7 +76,7 @@ class Urgencies:
         self._left: CededToOthers = NOTHING
 
     def note(self, gang_states: Iterable[ReconcileState], gone: Collection[GangKey], cluster_view: ClusterView) -> None:
-        """Update the awaited changes at the end of a reconcile.
+        """Update, at the end of a reconcile, the changes in the cluster after which the next reconcile is due at once.
 
         :param gang_states: the gangs whose state may have changed.
         :param gone: gangs that no longer exist.

@@ -165,7 +165,11 @@ def _adder(source: tarfile.TarFile, packages: tuple[Package, ...], mtime: int) -
 
 
 def _written(source: tarfile.TarFile, packages: tuple[Package, ...]) -> dict[str, bytes]:
-    """Return the contents of the files that no package contains, by path: see `_WRITTEN_BY_SCRIPTS`."""
+    """Return, by path, the contents of files that no package contains, because install scripts would write them.
+
+    These are the files of `_WRITTEN_BY_SCRIPTS`, the bundle of certificate authorities, and the list of packages.
+    `source`: the archive of the unpacked packages.
+    """
     names = {each.name.removeprefix("./"): each for each in source.getmembers()}
     copied = {
         name: _read(source, names[template]) for name, template in _WRITTEN_BY_SCRIPTS.items() if template in names

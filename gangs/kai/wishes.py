@@ -56,8 +56,9 @@ def level_of(scope: str, settings: Settings) -> str:
 class Asked:
     """The request of a gang in KAI Scheduler's keys, before it is translated to levels and node affinity.
 
-    `scope`, `labels`: the scope and the required node labels of its PodGroup. `policy`: the topology policy that its
-    pods name. `gpus`: the number of GPUs that the gang's minimum of pods requests.
+    `scope`: the level that the PodGroup requires (`nvlink-domain`, `rack`, …). `labels`: the node labels that the
+    PodGroup requires. `policy`: the packing policy of the ConfigMap that the pods name in an annotation.
+    `gpus`: the number of GPUs that the gang's minimum of pods requests.
     """
 
     scope: str | None

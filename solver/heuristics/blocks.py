@@ -68,8 +68,9 @@ def blocks_of(instance: Instance, seats: Sequence[Seat]) -> Block:
 
 
 def beyond(instance: Instance, seats: Sequence[Seat], placed: frozenset[Seat]) -> list["Block | Run"]:
-    """Return further members of one set as blocks and runs, to be placed one after the other. A set without slices
-    gives runs only.
+    """Return the members of one set beyond its minimum, in parts to be placed one after the other.
+
+    A part is a `Block` (a whole slice) or, in a set without slices, a `Run` (members in order of rank).
 
     `seats`: the members. If the set has slices, only slices without a member in `placed` are returned.
     """
