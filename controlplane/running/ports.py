@@ -1,15 +1,24 @@
 """Finds free ports for servers on loopback."""
 
+import fcntl
+import os
 import random
 import socket
+import tempfile
+from functools import cache
 from pathlib import Path
 
 _EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST = 10_000
+_OURS = set[int]()
+"""The ports that this process has claimed."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Return different loopback ports on which no process listens now.
+    """Return different loopback ports on which no process listens, and which no other call has returned.
+
+    A port belongs to this process until the process ends, because its server may start to listen only minutes later.
+    Other processes of the user that call this function get other ports.
 
     They lie below the range from which the kernel serves outgoing connections. From within it, a client of another
     program could take the port before our server listens there, or while that server is being restarted.
@@ -21,11 +30,33 @@ def free_ports(count: int) -> list[int]:
     for port in candidates:
         if len(free) == count:
             break
-        if _is_free(port):
+        if _claimed(port) and _is_free(port):
             free.append(port)
     if len(free) < count:
         raise OSError(f"fewer than {count} free ports between {_LOWEST} and {end}")
     return free
+
+
+def _claimed(port: int) -> bool:
+    """Claim the port for this process, by a lock on one byte of a file; return False if the port is claimed already.
+
+    The kernel frees the locks of a process that ends.
+    """
+    if port in _OURS:
+        return False
+    try:
+        fcntl.lockf(_claims(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except BlockingIOError:
+        return False
+    _OURS.add(port)
+    return True
+
+
+@cache
+def _claims() -> int:
+    """Open the file whose bytes are locked. It stays open: a process that closes it loses its locks."""
+    path = Path(tempfile.gettempdir()) / f"phalanx-ports-{os.getuid()}"
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def _is_free(port: int) -> bool:

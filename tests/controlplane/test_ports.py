@@ -1,28 +1,19 @@
-"""Ports that servers get lie where no client takes them away."""
+"""Ports for servers that listen later: no two calls and no two processes get the same."""
 
-import socket
-from pathlib import Path
+import subprocess
+import sys
 
-import pytest
+from controlplane.running.ports import free_ports
 
-from controlplane.running import ports
-
-FIRST_EPHEMERAL = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+CLAIM = "from controlplane.running.ports import _claimed; print(_claimed({}))"
 
 
-def test_they_differ_and_are_below_those_of_outgoing_connections() -> None:
-    found = ports.free_ports(50)
-    assert len(set(found)) == 50
-    assert max(found) < FIRST_EPHEMERAL
+def test_no_port_is_given_twice() -> None:
+    first, second = free_ports(50), free_ports(50)
+    assert len({*first, *second}) == 100
 
 
-def test_a_port_that_is_taken_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (taken,) = ports.free_ports(1)
-    limits = tmp_path / "ip_local_port_range"
-    limits.write_text(f"{taken + 3}\t60999\n")
-    monkeypatch.setattr(ports, "_LOWEST", taken)
-    monkeypatch.setattr(ports, "_EPHEMERAL", limits)
-    with socket.create_server(("127.0.0.1", taken)):
-        assert ports.free_ports(1)[0] in {taken + 1, taken + 2}
-        with pytest.raises(OSError, match="fewer than 3 free ports"):
-            ports.free_ports(3)
+def test_another_process_cannot_claim_a_port_that_nobody_listens_on_yet() -> None:
+    (port,) = free_ports(1)
+    answer = subprocess.run([sys.executable, "-c", CLAIM.format(port)], capture_output=True, text=True, check=True)
+    assert answer.stdout == "False\n"
