@@ -28,6 +28,8 @@ INSTANCES = int(os.environ.get("PHALANX_BRUTE_FORCE_INSTANCES", "2000")) // 4
 CHUNK = 50
 SAMPLE = 500
 """Instances among which there has to be one for each goal in which it decides."""
+RARE = {"precedence": (1444, 2249, 3302)}
+"""Instances in which a goal decides that decides in about one of 800, by goal."""
 DECIDING = 0.01
 """The least share of the instances in which a feature of several gangs decides."""
 DRAWN = 0.005
@@ -63,7 +65,8 @@ def test_a_reference_without_the_goal_wants_another_joint_plan(goal: str) -> Non
     """The solver's plan is that of the whole reference, so the comparison fails where one of the two forgets a goal.
     For one gang each goal decides in a hundredth of the instances.
     """
-    assert any(best_together(random_joint(seed), leaving_out=goal) != expected(seed) for seed in range(SAMPLE))
+    seeds = (*RARE.get(goal, ()), *range(SAMPLE))
+    assert any(best_together(random_joint(seed), leaving_out=goal) != expected(seed) for seed in seeds)
 
 
 @pytest.mark.long
