@@ -46,7 +46,9 @@ def create_missing(writer: Writer, gang_state: ReconcileState, cluster_view: Clu
         elif _min_count(seen) != len(of_group):
             patch = {"spec": {"schedulingPolicy": {"gang": {"minCount": len(of_group)}}}}
             written.append(writer.merge(pod_group_path(namespace, name), patch, seen))
-        if written and not written[-1].done:
+        else:
+            continue
+        if not written[-1].done:
             LOG.warning("PodGroup %s/%s: %s", namespace, name, written[-1].message)
     return written
 
@@ -86,6 +88,8 @@ def blocking(gang: Gang) -> tuple[list[Pod], list[str]]:
     released = [member for member in gang.members if not member.pod.gated_by(GATE)]
     waiting = [member.pod for member in released if not member.pod.bound]
     groups = frozenset(map(group_of, waiting)) - {""}
+    if not groups:
+        return [], []
     gated = [member.pod for member in gang.members if member.pod.gated_by(GATE) and group_of(member.pod) in groups]
     if not gated or not gang.suffice(released):
         return [], []

@@ -1,5 +1,6 @@
-"""Branch and bound over domains: if one domain can hold the whole gang, the best plan lies in a domain of the narrowest
-level that has such a domain.
+"""Branch and bound over domains, for a gang that one domain can hold.
+
+The best plan then lies in a domain of the narrowest level with a domain that holds the whole gang.
 
 Every domain is a small instance of its own. Its bound is a lower bound on the goals of all plans inside. Domains are
 solved in order of their bounds, until the next bound is worse than the best plan. Then this plan is proven to be the

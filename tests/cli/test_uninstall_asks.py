@@ -53,12 +53,12 @@ GANGS = [
 
 
 def test_gangs_without_a_plan_are_those_whose_members_exist_and_wait() -> None:
-    found = gangs_without_plan(Cluster(GANGS))  # type: ignore[arg-type]
+    found = gangs_without_plan(Cluster(GANGS))  # type: ignore[arg-type] # a transport that only lists
     assert [each["metadata"]["name"] for each in found] == ["full", "quota", "wrong"]
 
 
 def test_a_cluster_without_our_kinds_has_none() -> None:
-    assert gangs_without_plan(Cluster(None)) == []  # type: ignore[arg-type]
+    assert gangs_without_plan(Cluster(None)) == []  # type: ignore[arg-type] # as above
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ def control_planes_kubectl(monkeypatch: pytest.MonkeyPatch) -> None:
 def layout(path: Path) -> dict[str, bytes]:
     """Return the files of an OCI archive by path, after a check that each blob has the digest in its path."""
     with tarfile.open(path) as tar:
-        read = {each.name: (tar.extractfile(each) or tar).read() for each in tar}  # type: ignore[union-attr]
+        read = {each.name: file.read() for each in tar if (file := tar.extractfile(each)) is not None}
     for name, content in read.items():
         if name.startswith("blobs/sha256/"):
             assert hashlib.sha256(content).hexdigest() == name.rpartition("/")[2]
