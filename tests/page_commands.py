@@ -48,6 +48,9 @@ The number varies: on a busy machine, the webhook may not know of the pod before
 _TOLD = re.compile(r"Warning: gang \S+ waits for N more pods: N of \d+ exist")
 """The warning about missing pods. The output may lack it, because the command does not wait for the answer."""
 
+_CLIENT_LOG = re.compile(r"^[IWE]\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ \S+\.go:\d+\] .*\n", re.MULTILINE)
+"""A line of kubectl's own log. `kubectl wait` writes one if its condition is met while its watch is being closed."""
+
 
 class Command(NamedTuple):
     """A command of a page, its output on the page, and the offsets of that output in the page's text."""
@@ -87,7 +90,7 @@ class Shell:
         )
         self._status = answer.returncode
         self.at = Path(place.read_text().strip())
-        return answer.stdout, answer.returncode
+        return _CLIENT_LOG.sub("", answer.stdout), answer.returncode
 
 
 def pages(*, on_a_cluster: bool) -> list[Path]:

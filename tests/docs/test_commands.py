@@ -72,6 +72,14 @@ A command that can run as it is written belongs in a block of `console`. Tests r
 """
 
 
+def test_lines_of_kubectls_own_log_are_not_output(tmp_path: Path) -> None:
+    log = 'I1130 11:54:01.180424    7858 reflector.go:664] "Warning: watch ended with error" err="context canceled"'
+    assert Shell(tmp_path, {}).run(f"echo '{log}' >&2; echo 'Invalid: a line of the command'") == (
+        "Invalid: a line of the command\n",
+        0,
+    )
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("page", with_marks(pages(on_a_cluster=False), USUAL))
 def test_the_commands_of_a_page_print_what_it_says(page: Path, tmp_path: Path) -> None:
