@@ -24,12 +24,13 @@ function levelOf(near: Near): string {
   return topology.value.levels[near.path.length - 1]?.name ?? "cluster";
 }
 
-/** The first sentence, and what follows it. A gang that waits for capacity names the closest domain. */
+/** The first sentence, and what follows it. A gang that waits for capacity names the closest domain. The message of a
+ * gang that never fits stands instead, because its closest domain could hold no more even without other pods. */
 function leadOf(gang: Gang, told: Story | undefined): [string, string] {
   const message = told?.message ?? gang.message;
   const [best] = told?.explanation?.nearest ?? [];
   const phase = phaseOf(gang);
-  if (best && (gang.phase === "Unplaceable" || gang.phase === "Waiting")) {
+  if (best && gang.reason !== "NeverFits" && (gang.phase === "Unplaceable" || gang.phase === "Waiting")) {
     const name = best.path.join(" / ") || "the whole cluster";
     const where = best.path.length ? `the best ${levelOf(best)}, ${name}, fits` : "the whole cluster fits";
     const proof = told?.proof === "Infeasible" ? "Proven: no domain holds it now." : "";
@@ -192,7 +193,7 @@ function Request({ gang, told }: { gang: Gang; told: Story | undefined }) {
     ["Asked by", told?.askedBy],
     ["Needs", told?.wants],
     ["Pods", told?.presence],
-    ["Priority", gang.priority === undefined ? "" : String(gang.priority)],
+    ["Priority", typeof gang.priority === "number" ? String(gang.priority) : ""],
     ["Queue", gang.queue],
     ["Waited", typeof told?.waitedSeconds === "number" ? `${lasting(told.waitedSeconds)} until it was placed` : ""],
     ["Restarts", told?.restarts ? String(told.restarts) : ""],

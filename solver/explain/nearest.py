@@ -18,7 +18,7 @@ from solver.heuristics.packing import filled, thinned
 from solver.instance import Instance, instance_of
 from solver.plan import NearDomain, Plan, Proof
 from solver.problem import Problem
-from solver.tree import ROOT
+from solver.tree import ROOT, Positions
 from solver.tree_dp.single_class_counts import members_by_domain
 from solver.tree_dp.single_class_tables import countable
 
@@ -73,6 +73,9 @@ def near_domains(
 ) -> Nearest:
     """Return the domains that miss the fewest members, as if every victim that may be evicted were gone.
 
+    Of domains that miss equally many, the one with the most eligible nodes comes first. Domains without an eligible
+    node are left out, unless all are: for a gang with a node selector, they say nothing about what it waits for.
+
     `held`: how many members each domain holds; None: this is computed. `refused`: whether it is proven that no plan
     exists. If so, `fits` of a domain is less than `needed`, even if enough members fit, because they are then not the
     right members of each set.
@@ -84,7 +87,9 @@ def near_domains(
         lax = instance_of(_without_minimums(problem), evicting=True, deadline=budget.wall.deadline)
         lax.deadline.check()
         held = _held_when_cleared(lax, level, budget)
-    nearest = sorted(held.counts, key=lambda domain: (-held.counts[domain], domain))[:_SHOWN]
+    eligible = _eligible_nodes(instance, level)
+    candidates = [each for each, count in held.counts.items() if count or eligible[each]] or held.counts
+    nearest = sorted(candidates, key=lambda domain: (-held.counts[domain], -eligible[domain], domain))[:_SHOWN]
     domains = tuple(
         NearDomain(
             level="" if level == ROOT else problem.levels[level],
@@ -184,6 +189,17 @@ def _filled_one(instance: Instance, level: int, domain: int, budget: TimeBudget)
     if not isinstance(solved, Solved) or not solved.proven:
         return None
     return Plan(solved.nodes, solved.victims, (), Proof.FEASIBLE)
+
+
+def _eligible_nodes(instance: Instance, level: int) -> Positions:
+    """Return, by domain of `level` (or ROOT), how many of its nodes are eligible for a pending member, regardless of
+    free capacity.
+    """
+    problem = instance.problem
+    eligible = np.zeros(len(problem.nodes), dtype=np.int64)
+    for shape in {member.shape for member in pending(problem)}:
+        eligible[problem.shapes[shape].positions] = 1
+    return instance.tree.summed(level, eligible)
 
 
 def _at_most(instance: Instance, level: int) -> dict[int, int]:

@@ -100,7 +100,7 @@ def _gang(gang: Gang, known: Sequence[Topology], status: Manifest) -> Json:
         "name": gang.key.name,
         "dialect": gang.key.dialect,
         "source": str(gang.source),
-        "priority": gang.priority,
+        "priority": gang.priority if gang.members else None,  # it is known from the pods only
         "expected": gang.expected,
         "minMember": gang.min_member,
         "topology": topology.name if isinstance(topology, Topology) else gang.topology or "",
