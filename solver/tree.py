@@ -13,7 +13,9 @@ ROOT = -1
 """The level of the whole cluster, which is one domain with the number 0."""
 Positions = NDArray[np.int64]
 _LARGE = 400
-"""From this number of nodes on, a tree is cached for the next problem: nodes rarely change, while the load does."""
+"""From this number of nodes on, a tree is cached for later problems, because nodes change rarely while the load changes
+often.
+"""
 
 
 @dataclass(frozen=True)

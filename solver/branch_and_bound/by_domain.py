@@ -85,14 +85,18 @@ class _Branch:
 
     @cached_property
     def sign(self) -> object:
-        """A key that is equal for two domains if they differ in names only, so that their plans are alike."""
+        """A key that is equal for two domains if they differ in names only. Plans for one of them are then plans for
+        the other.
+        """
         return _sign(self.part, self.level, 0)
 
     @cached_property
     def around(self) -> Values:
-        """The potential of the domain and of each wider domain around it, which decide the parts (a) and (b) of waste.
+        """The potential of the domain, and of each wider domain around it, under the keys of the parts (a) and (b) of
+        waste.
 
-        The capacity that the gang uses is left out, because it is the same for every plan inside.
+        The value of these parts is this potential minus the capacity that the gang uses, which is equal in every plan
+        inside the domain. So the potential alone compares the parts.
         """
         instance, node = self.instance, self.nodes[0]
         return {
@@ -128,7 +132,7 @@ class _Leaf:
 
     @cached_property
     def key(self) -> ComparisonKey:
-        """The goal values in their order, by which two plans are compared."""
+        """The goal values in the order of the goals. The plan with the smaller key is better."""
         return ordered(self.values)
 
 
@@ -258,8 +262,8 @@ def _solved(
 def _may_win(branch: _Branch, alike: Values | None, best: _Leaf | None) -> bool:
     """Return whether a domain may have the best plan, if a domain that differs from it in names only is solved already.
 
-    `alike`: the goal values of the solved domain's plan; None: it has no plan. `best`: the best plan so far. The
-    domains around the two domains may differ, too.
+    `alike`: the goal values of the solved domain's plan; None: it has no plan. `best`: the best plan so far. The wider
+    domains around the two domains may have different capacity, so the parts (a) and (b) of waste are those of `branch`.
     """
     if alike is None:
         return False
@@ -328,10 +332,10 @@ def _sign(part: Instance, level: int, domain: int) -> object:
 
 
 def _distinctions(part: Instance, node: int) -> object:
-    """Return what can make a node different from all other nodes: its pinned members, and its groups for exclusions,
-    separations and affinity.
+    """Return what can make a node different from all other nodes: its pinned members, and the groups of exclusions,
+    separations and pod affinity that it belongs to.
 
-    Empty if the node has no pinned member and no such group.
+    Empty if the node has no pinned member and belongs to no such group.
     """
     pinned = tuple(seat for seat in part.pinned if part.pinned_node(seat) == node)
     problem = part.problem

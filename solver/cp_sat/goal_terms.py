@@ -119,8 +119,10 @@ def terminating(model: Model, _solution: Solution) -> Iterator[Stage]:
 
 
 def _room_now(model: Model, node: int) -> Sum:
-    """Return a node's free capacity of the scarcest resource without the part that terminating pods hold. It is
-    negative if terminating pods hold more than is free.
+    """Return a node's free capacity of the scarcest resource, without the part that terminating pods still hold, as a
+    model expression.
+
+    Capacity that evictions free is included. The value is negative if terminating pods hold more than is free.
     """
     instance = model.instance
     each = instance.problem.nodes[node]
@@ -132,8 +134,10 @@ def _room_now(model: Model, node: int) -> Sum:
 
 
 def _wait_for(model: Model, taken: Sum, now: Sum, wait: IntVar) -> None:
-    """Add a constraint on the variable `wait`: it is at least `taken` minus `now`. If `now` is negative, it is at least
-    `taken`.
+    """Add a lower bound on the variable `wait`, the used capacity of a node that terminating pods still hold.
+
+    `taken`: the capacity that members use on the node. `now`: the capacity that is free without waiting. `wait` is at
+    least `taken` minus `now` or, if `now` is negative, at least `taken`.
     """
     beyond = model.cp.add((taken + now.times(-1)).expression() <= wait)
     if now.constant < 0:
@@ -145,9 +149,10 @@ def _wait_for(model: Model, taken: Sum, now: Sum, wait: IntVar) -> None:
 def waste(model: Model, solution: Solution) -> Iterator[Stage]:
     """Goal 4, `waste`: minimise the free capacity that remains, in four parts.
 
-    (a) counts the narrowest domain that holds the gang, (b) the wider domains around it, (c) the touched domains inside
-    it, level by level. (d) is the number of touched domains inside it that have capacity left. The gang uses the same
-    amount in every plan, so (a) to (c) reduce to the potential of the domains.
+    (a) is the capacity that remains in the narrowest domain that holds the gang, (b) in the wider domains around this
+    domain, and (c) in the touched domains inside it, level by level. (d) is the number of touched domains inside it
+    that have capacity left. The gang uses the same amount in every plan, so (a) to (c) reduce to the potential of the
+    domains.
     """
     if not any(placed_in_sets(model, solution)):
         return
@@ -187,15 +192,17 @@ def ranks(model: Model, solution: Solution) -> Iterator[Stage]:
 
 def _cross_into_each(model: Model, pod_set: int, level: int, crossings: list[Sum]) -> None:
     """Add a constraint: if the members of a set are in n domains, at least n - 1 pairs of consecutive members lie in
-    different domains. The constraint is redundant, but with it CP-SAT proves the optimum much sooner. `crossings`: for
-    each pair, 1 if it does.
+    different domains.
+
+    The constraint is redundant, but with it CP-SAT proves the optimum much sooner. `crossings`: for each pair, an
+    expression that is 1 if its members lie in different domains, else 0.
     """
     domains = total(model.set_touched[pod_set][level].values())
     model.cp.add((total(crossings) + domains.times(-1)).expression() >= -1)
 
 
 def apart(model: Model) -> bool:
-    """Return whether every member class of the model has one member."""
+    """Return whether every member class of the model has one member, so that variables name single members."""
     return all(len(kind.ranks) == 1 for kind in model.kinds)
 
 

@@ -22,8 +22,8 @@ from solver.plan import Plan
 from solver.problem import Limits
 
 Stated = tuple[goals.GoalStages, ...]
-"""The functions that state the terms of one phase as stages. The next phase's stages depend on the values that this
-phase reaches.
+"""The functions that state the goal terms of one `SolvePhase` as stages. The stages of the next phase depend on the
+values that this phase reaches.
 """
 
 _MOST_SEATS = 400_000
@@ -55,8 +55,8 @@ class _Asked:
     """The options of one solve.
 
     `wanted`: the names of the goal terms to optimise. `where`: the functions that state the terms from compactness to
-    waste, by phase. `start`: the plan from which the search starts; None: any solution. `least`: known lower bounds of
-    stages, by goal and part.
+    waste, by phase. `start`: the plan from which the search starts; None: any solution. `least`: lower bounds of stages
+    that are known already, by goal and part.
     """
 
     wanted: frozenset[str]

@@ -71,9 +71,7 @@ class Model:
         return total(self.in_domain(kind, level, domain) for kind in self.kinds_of(pod_set)) + Sum((), held)
 
     def used_in(self, level: int, domain: int) -> Sum:
-        """Return, as a model expression, the amount of the scarcest resource that newly placed members use in
-        a domain.
-        """
+        """Return, as a model expression, the amount of the scarcest resource that new members use in a domain."""
         return total(self.used(node) for node in self.instance.tree.nodes(level, domain) if self.on_node[node])
 
     def used(self, node: int) -> Sum:

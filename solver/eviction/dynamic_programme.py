@@ -3,9 +3,9 @@ nodes.
 
 The relaxation assumes that any victim may be evicted alone. Then the best victims on a node depend only on the number
 of members there, and all goals are sums over domains (`solver.tree_dp.min_plus`). If a running gang must be evicted
-whole, its price is divided among its members (`solver.eviction.lower_bounds`). So the relaxation never overestimates a
-plan's cost. If the best relaxed plan keeps running gangs whole and respects all limits on evictions, it is the best
-plan. Otherwise the result is unknown.
+whole, its price is divided among its members (`solver.eviction.lower_bounds`). So the relaxation never overestimates
+the cost of a plan. If the best relaxed plan evicts running gangs only whole and respects all limits on evictions, it is
+the best plan. Otherwise the result is unknown.
 """
 
 from collections import Counter
@@ -41,8 +41,10 @@ _NODES = 3_000
 _EFFORT = 50_000
 """The most choices of victims to examine, on all nodes together. To examine so many takes a fraction of a second."""
 _TABLE_WORDS = 4
-"""How many words of the nodes' tables count as one examined choice of victims. The largest tables take longer to
-compute than the choices, up to two seconds. The CP-SAT search that runs otherwise takes longer still.
+"""How many words (64-bit integers) of the nodes' tables count as one examined choice of victims.
+
+The largest tables take longer to compute than the choices, up to two seconds. The CP-SAT search that runs if this
+method gives up takes longer still.
 """
 _PLENTY = 2
 """The first plan uses the cheapest nodes that together have this many times the needed capacity."""
@@ -58,7 +60,7 @@ def solve_eviction_dp(instance: Instance, prices: EvictionPrices) -> Solved | No
     `prices`: the lower bounds of the nodes, for the gang's required level.
     """
     if instance.problem.conflicts or any(rule.victims for rule in instance.problem.spreads):
-        return None  # whether a node may be used depends on which victims go, not only on their capacity
+        return None  # whether a node may be used depends on which victims are evicted, not only on their capacity
     room = cleared(instance)
     found = countable(room)
     if found is None or not 0 < prices.needed <= _MEMBERS:
@@ -157,11 +159,12 @@ class _EvictionDp:
             raise TooLargeError
 
     def _solved(self, leaf: "_DomainPlan") -> Solved | None:
-        """Return the relaxed plan `leaf` as a solution; None if the plan is not valid or its price is too low.
+        """Return the relaxed plan `leaf` as a solution; None if it is not a valid plan of the price that the relaxation
+        claims.
 
-        The plan is not valid if it breaks a running gang without evicting it whole, or exceeds a disruption budget. Its
-        price is too low if a gang is evicted whole and none of the members that bear a share of the gang's price is a
-        victim. None also if the price of a node's victims is only a lower bound.
+        The plan is not valid if it cuts a running gang below its minimum without evicting it whole, or exceeds a
+        disruption budget. The price differs if a gang is evicted whole although none of the members that bear a share
+        of its price is a victim. None also if the price of a node's victims is only a lower bound.
         """
         problem = self.instance.problem
         row = seated(leaf.tables, leaf.domain, self.members)
@@ -304,8 +307,8 @@ class _DomainPlan:
     score: ComparisonKey
 
     def better(self, other: "_DomainPlan") -> bool:
-        """Return whether this plan is better than the other. If both are equally good, the name of the first node
-        decides; their domains share no node.
+        """Return whether this plan is better than the plan `other`, whose domain shares no node with this one. If both
+        are equally good, the plan whose first node name comes first is better.
         """
         if self.score != other.score:
             return self.score < other.score

@@ -75,10 +75,10 @@ class LexicographicWeights:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Arrays over the useful victims, in the order of `instance.useful`. `held`: victims x resources, their requests.
+    """Arrays with one row for each useful victim, in the order of `instance.useful`.
 
-    `positions`: the victims' positions in the problem. `gang`: the running gang of each victim; -1 for a victim without
-    a gang.
+    `held`: victims x resources, their requests. `positions`: the victims' positions in the problem. `gang`: the running
+    gang of each victim; -1 for a victim without a gang.
     """
 
     positions: Counts
@@ -323,8 +323,10 @@ def _add_shares(
 
 
 def _divided(weights: LexicographicWeights, price: int, near: list[int]) -> dict[int, int]:
-    """Return, by victim in `near`, its share of a gang's price. Every part of the price is divided by itself. The first
-    victims bear the remainder of the division.
+    """Divide a gang's price among its members `near`, and return the share of each.
+
+    Each part of the price (`LexicographicWeights.parts`) is divided separately. If a division leaves a remainder, the
+    first members in `near` bear one unit more.
     """
     shares = dict.fromkeys(near, 0)
     for part, cut in zip(weights.parts(price), weights.cuts, strict=True):

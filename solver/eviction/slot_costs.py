@@ -66,7 +66,8 @@ def _totals(instance: Instance, victims: PaidVictims, most: int) -> Counts:
     free = problem.nodes.free
     totals = np.full((len(problem.nodes), most + 1), INFEASIBLE_SLOT, dtype=np.int64)
     totals[:, 0] = 0
-    # asked: members x resources; missing, below: nodes of the batch x members x resources.
+    # asked: members x resources, the requests of 1, 2, ... members together. missing, below: nodes of the batch x
+    # members x resources, what evictions must free.
     asked = np.arange(1, most + 1, dtype=np.int64)[:, None] * least
     may_go = np.flatnonzero(instance.usable[victims.node] & (victims.paid < INFEASIBLE_SLOT))
     may_go = may_go[np.argsort(victims.node[may_go], kind="stable")]
@@ -88,10 +89,10 @@ def _least_requests(instance: Instance) -> Counts:
 
 
 def _batches(usable: NDArray[np.bool_], on: Counts) -> Iterator[tuple[Counts, Counts]]:
-    """Yield batches of usable nodes that have equally many victims. A batch is the nodes, and an array nodes x victims
-    of positions in `on`.
+    """Yield usable nodes in batches, so that arrays are computed for many nodes at once. All nodes of a batch have
+    equally many victims.
 
-    `on`: the node of each victim, ascending.
+    A batch is the nodes, and an array nodes x victims of positions in `on`. `on`: the node of each victim, ascending.
     """
     counts = np.bincount(on, minlength=len(usable))
     starts = np.cumsum(counts) - counts

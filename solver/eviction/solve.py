@@ -187,7 +187,8 @@ def _bound(instance: Instance, prices: EvictionPrices, branch: _PricedDomain) ->
         "terminating": (0,),
     }
     if inside < len(spread) and spread[inside] == 1:
-        return ordered(known)  # a narrower domain may hold the gang, and waste (a) counts that domain
+        # a narrower domain may hold the gang, and part (a) of waste would be the capacity of that narrower domain
+        return ordered(known)
     left = instance.domain_potential(prices.level, branch.domain) - sum(map(instance.request, instance.pending))
     return ordered(known | {"waste": (left,)})
 

@@ -144,11 +144,11 @@ def _held_when_cleared(instance: Instance, level: int, budget: TimeBudget) -> He
 def _filled(
     instance: Instance, level: int, most: dict[int, int], budget: TimeBudget, *, enough: int, counted: bool = False
 ) -> HeldMembers:
-    """Return how many members the domains of `level` hold. `most`: an upper bound for each domain, which is returned
-    for a domain that is not filled.
+    """Return how many members the domains of `level` hold.
 
-    The domains with the highest bounds are filled with members, until `enough` of them are known to hold more than any
-    other. `counted`: `most` is exact for domains where all victims may be evicted.
+    The domains with the highest upper bounds are filled with members one by one, until `enough` of them are known to
+    hold more than any other. `most`: an upper bound for each domain, which is returned for a domain that is not filled.
+    `counted`: `most` is exact for domains where all victims may be evicted, so these domains are not filled.
     """
     held, plans = dict(most), dict[int, Plan]()
     known: list[int] = []

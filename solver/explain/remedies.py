@@ -271,8 +271,8 @@ def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _with_members(problem: Problem, plan: Plan | None, places: list[int]) -> Plan | None:
-    """Return the plan with one more member for each entry of `places`, on the node of the entry. Sets below their
-    minimum get members first. None if `plan` is None.
+    """Return `plan` with one more member placed on each node of `places`. Sets below their minimum get these members
+    first. None if `plan` is None.
     """
     if plan is None:
         return None
@@ -315,7 +315,9 @@ def _with_nodes(
 
 
 def _spread_with(rule: Spread, groups: tuple[str | None, ...]) -> Spread:
-    """Return the topology spread constraint with `groups` for old and new nodes. A new group has no pods."""
+    """Return the topology spread constraint `rule` for a problem with more nodes. `groups`: the group of each old and
+    new node. A group that exists only on new nodes has no pods.
+    """
     opened = {group: 0 for group in groups if group is not None}
     return replace(rule, group=groups, counts={**opened, **rule.counts})
 
@@ -410,7 +412,7 @@ def _lifted_exclusions(problem: Problem) -> Iterator[Change]:
 
 
 def _without(rule: Conflict) -> str:
-    """Return the words of the change that removes a conflict."""
+    """Return the words for the change that removes a conflict: the word "without" and the reason of the conflict."""
     return f'without "{rule.reason}"'
 
 

@@ -104,12 +104,11 @@ def _narrowest_rule(instance: Instance, kind: MemberClass) -> int:
 
 
 def _at_most(requests: Counts, free: Counts, most: list[int]) -> list[int]:
-    """Return, by member class, the numbers of members whose sum is the tightest upper bound on the members that fit
-    together. Classes of smaller members get their members first.
+    """Return, by member class, how many members count in the tightest upper bound on the members that fit together.
 
-    `requests`: classes x resources that can run short on a node. `free`: nodes x resources. `most`: by class, the most
-    members if no other class is placed. Capacity is measured in each resource, and in members of each class; in the
-    latter, a member of a larger class counts as several.
+    A bound measures the capacity of all nodes together, in one resource or in members of one class. Classes of smaller
+    members get their members first, because this gives the most members. `requests`: classes x resources that can run
+    short on a node. `free`: nodes x resources. `most`: by class, the most members if no other class is placed.
     """
     measures = [([0] * len(most), 0)]
     measures += [(requests[:, each].tolist(), int(free[:, each].sum())) for each in range(requests.shape[1])]

@@ -79,7 +79,8 @@ def _accepted(problem: Problem, budget: TimeBudget) -> tuple[tuple[int, ...], fr
     In a strict queue, no gang is accepted after the first gang of the queue that is not accepted.
     """
     placed, without, unknown = _one_pass(problem, (), budget)
-    while problem.affinities and without:  # a gang may need pods of a later gang near it
+    # a gang may have pod affinity to pods of a later gang, so it may fit once that gang is accepted
+    while problem.affinities and without:
         more, without, unknown = _one_pass(problem, placed, budget)
         if more == placed:
             break

@@ -88,10 +88,10 @@ class _Digit:
 
 @dataclass(frozen=True)
 class _Waste:
-    """The weights of all goals up to waste, in two groups. The `digits` fit into one 59-bit cost. The `later_digits`
-    are less important and do not fit.
+    """The weights of all goals up to waste in the costs of a dynamic programme, in two groups.
 
-    `costs` and `later`: the weights of the two groups.
+    The `digits` fit into one 59-bit cost. The `later_digits` are less important and do not fit, so a later cost has
+    them. `costs` and `later`: the weights of the two groups.
     """
 
     costs: Costs
@@ -211,9 +211,10 @@ class Mixtures:
         )
 
     def _compared(self, paths: Sequence[BestPaths], level: int, domain: int) -> tuple[int, list[BestPaths]]:
-        """Return two values: the least later cost (the cost in goals that do not fit into the tables' cost), and those
-        of `paths` that reach it. `paths`: for each alternative to keep topology spread, its best plans. Raises
-        `TooMuchError`.
+        """Return two values: the least later cost (the cost in goals that do not fit into the tables' cost), and the
+        entries of `paths` that reach it.
+
+        `paths`: the best plans for each alternative to keep topology spread. Raises `TooMuchError`.
         """
         costs = [each.later(level, domain, self.full) for each in paths]
         return min(costs), [each for each, cost in zip(paths, costs, strict=True) if cost == min(costs)]
@@ -249,7 +250,7 @@ class Mixtures:
     def _redundant_nodes(self, nodes: Positions) -> Positions:
         """Return those of `nodes` that no best plan needs, because enough equal nodes come before them by name.
 
-        Enough means: as many as there are members. Nodes are equal if they differ in names only.
+        Nodes are equal if they differ in names only. As many nodes as there are members are enough.
         """
         instance, every = self.instance, self.instance.problem.nodes
         columns: list[Sequence[int] | Positions] = [instance.potential, instance.tree.domains(instance.tree.depth - 2)]

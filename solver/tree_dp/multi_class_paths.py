@@ -14,8 +14,8 @@ from solver.tree_dp.class_vectors import Vector, splits, splitting
 from solver.tree_dp.multi_class_tables import NOTHING, MergeStep, TableEffort, Tables
 
 _Split = tuple[Vector, Vector]
-"""A division of members at one step: the count vector of the children before the step's child, and the count vector of
-the step's child.
+"""A division of members at one `MergeStep`, as two count vectors: the members of the children that were merged in
+earlier steps, and the members of the child that this step adds.
 """
 
 
@@ -33,7 +33,8 @@ class BestPaths:
         self._last = self._instance.tree.depth - 1
         self._comparing = states is not None and tables.later is not NOTHING
         self._states = TableEffort(states or 0, tables.effort.deadline)
-        # The least later cost of a count vector: in a domain, by its key; in its children up to a step, by its place.
+        # Caches of the least later cost of a count vector: in a domain, under the key of the domain's table; in the
+        # children that are merged up to a step, under the step's place.
         self._in_domain: dict[tuple[int, Vector], int] = {}
         self._up_to: dict[tuple[int, Vector], int] = {}
 
@@ -78,10 +79,10 @@ class BestPaths:
         return wanted
 
     def _trace(self, level: int, number: int, totals: set[Vector], inside: dict[int, set[Vector]]) -> None:
-        """For each child of a domain, find the count vectors that it can have in a best way if the domain has a count
-        vector in `totals`. Add them to `inside`, by child.
+        """Find, for each child of a domain, the count vectors that the child can have in a best way to place one of
+        `totals` in the domain. Add them to `inside`, by child.
 
-        Each of several alike children can have every count vector that the last of them can have.
+        Alike children are interchangeable, so each of them gets every count vector that the last of them can have.
         """
         key = self.tables.key(level, number)
         if key is None:
@@ -119,7 +120,9 @@ class BestPaths:
 
     def _names(self, level: int, domain: int) -> list[int]:
         """Return, for a domain's usable nodes, their places in the natural order of names, class by class of alike
-        nodes. A node has one place, its own.
+        nodes.
+
+        If `domain` is a node, the result is its own place only.
         """
         rank, key = self._instance.name_rank, self.tables.key(level, domain)
         if level == self._last or key is None:
@@ -163,8 +166,8 @@ class BestPaths:
         return splits(step.before, self.tables.known[step.key].table, total, int(step.after[total]))
 
     def _cost(self, step: MergeStep, way: _Split) -> int:
-        """Return the least later cost of the division `way` at a step. The later cost of the children of earlier steps
-        must be known already.
+        """Return the least later cost of the division `way` at a step. It is known only if the later cost of the
+        children of earlier steps has been computed before.
         """
         rest, part = way
         before = self._up_to[step.previous, rest] if step.previous else 0

@@ -62,8 +62,8 @@ class Costs:
     terminating: int = 0
 
     def heeds_potential(self, level: int) -> bool:
-        """Whether a domain of `level` has a cost that depends on its potential, by these weights. False at ROOT, where
-        domains have no cost of their own.
+        """Whether the cost of a domain of `level` depends on the domain's potential, under these weights. False at
+        ROOT, where domains have no cost of their own.
         """
         return level > ROOT and bool(self.room) and bool(self.room[level] or self.left[level])
 
@@ -231,8 +231,10 @@ class Tables:
         return self.rules.instance.domain_potential(level, number) if heeded else 0
 
     def _with_own(self, level: int, number: int, inside: CostTable) -> CostTable:
-        """Return the table `inside` of a domain's children with the domain's own cost added, for all count vectors with
-        members. Count vectors that constraints forbid become infeasible.
+        """Return the table of a domain, computed from `inside`, the table of its children: the domain's own cost is
+        added for each count vector with members.
+
+        Count vectors that constraints forbid become infeasible.
         """
         if level == ROOT:
             return inside

@@ -110,10 +110,9 @@ def _best_of_level(tables: DomainTables, level: int, members: int) -> list[Domai
 def _best_heads(
     tables: DomainTables, level: int, possible: list[tuple[int, DomainCost]], members: int
 ) -> list[tuple[int, DomainCost]]:
-    """Return the candidates whose plans are best in the primary words, the goals before waste. They are sorted by
-    bound.
+    """Return the candidates whose plans are best in the primary words (the goals before waste), sorted by bound.
 
-    `possible`: pairs of a domain and its bound. In the returned pairs, the bounds begin with the exact primary words.
+    `possible`: pairs of a domain and its bound. In the returned pairs, each bound begins with the exact primary words.
     """
     heads, words = tables.primary, tables.layout.primary
     kept: list[tuple[int, DomainCost]] = []

@@ -33,9 +33,9 @@ Sums = list[tuple[str, int]]
 class CountingRules:
     """All constraints of a gang of one member class besides capacity, as limits on the number of members in a domain.
 
-    `required`: the narrowest level of which one domain must hold all members. `multiple[level]`: the number of members
-    in a domain is a multiple of each of these numbers. `caps[level]`: the most members, by domain. `least[level]`: the
-    fewest members, by domain. A domain without an entry has no limit.
+    `required`: the narrowest level of which one domain must hold all members. `multiple[level]`: some numbers; the
+    members in a domain are a multiple of each of them. `caps[level]`: by domain, the most members. `least[level]`: by
+    domain, the fewest members. A domain without an entry has no limit.
     """
 
     required: int
@@ -115,7 +115,9 @@ def ways_to_count(instance: Instance) -> list[tuple[MemberClass, CountingRules]]
 
 
 _ByLevel = tuple[dict[int, int], ...]
-"""By level, the limits of domains: a number of members for each domain that has a limit."""
+"""Limits on the members of domains: for each level, a number of members by domain. A domain without an entry has no
+limit.
+"""
 
 
 def _bounds_of_domains(instance: Instance, kind: MemberClass) -> list[tuple[_ByLevel, _ByLevel]] | None:
@@ -217,7 +219,8 @@ def around_split(sums: Mapping[str, Sums]) -> tuple[Sums, Sums]:
 
 
 def sums_of(instance: Instance, kind: MemberClass) -> dict[str, Sums]:
-    """Return the sums that a domain's table holds, by term of a goal as named in `solver.objective.ordered`.
+    """Return the sums that a domain's table holds, each with its largest possible value, by term of a goal as named in
+    `solver.objective.ordered`.
 
     A node's `terminating` sum is at most what terminating pods hold there, because members never use more than `free`.
     """
@@ -298,7 +301,7 @@ class DomainTables:
         return self._domains[level, number]
 
     def _written(self, level: int, number: int) -> Domain | None:
-        """Compute a domain and its table; return None if the domain can hold no member. Raises `OutOfTimeError`."""
+        """Return a domain, with its table computed; None if the domain can hold no member. Raises `OutOfTimeError`."""
         self.instance.deadline.check()
         if level == self.instance.tree.depth - 1:
             most = self._capacity[number]
@@ -338,7 +341,8 @@ class DomainTables:
             alone = np.zeros((self.layout.words, len(counts)), dtype=np.int64)
             self._add(alone, "preferences", counts * (self.best_weight - weight))
             if waits:
-                # The layout assumes at most `leaving`. Only tables in which victims are gone (`no_room`) exceed it.
+                # The layout has bits for amounts up to `leaving`. Only tables in which victims are gone (`no_room`)
+                # exceed it.
                 self._add(alone, "terminating", np.clip(counts * self._request - now, 0, leaving))
             self.raw[key] = alone
             self.products.tables.append(self._with_own(level, potential, limits, alone))

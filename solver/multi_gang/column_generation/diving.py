@@ -47,8 +47,10 @@ def dived(master: RestrictedMaster, level: int, regenerate: Regenerate, bound: i
 def _settled(
     master: RestrictedMaster, left: Counts, waiting: Sequence[int], regenerate: Regenerate, *, level: int, bound: int
 ) -> LpSolution | None:
-    """Return the relaxation after a few times of generating columns for the `waiting` gangs, which have no column yet;
-    None if the relaxation cannot be solved. `left`: the remaining capacity, shapes x classes.
+    """Generate columns for the `waiting` gangs, which have no column yet, and solve the relaxation again, at most
+    `_ROUNDS` times. Return the last relaxation; None if a relaxation cannot be solved.
+
+    `left`: the remaining capacity, shapes x classes.
     """
     relaxation = master.solve_relaxation(level)
     for _ in range(_ROUNDS):
