@@ -117,7 +117,7 @@ class Transport:
     def within(self, allowance: Allowance) -> "Transport":
         """Return a transport for the same API server and identity that calls `allowance` before every request but GETs.
 
-        The seconds that it returns are the time limit of the request. They are also sent to the API server as
+        The seconds that `allowance` returns are the time limit of the request. They are also sent to the API server as
         `timeout`. So the API server carries out no write after the client has stopped waiting for it.
         """
         return Transport(self._client, allowance, bearer=self._bearer, clock=self._clock)

@@ -64,7 +64,8 @@ class Manifests:
     def keep(self, key: ObjectKey, manifest: Mapping[str, Any] | None) -> None:
         """Store an object; None: remove it. Record the change in the journals."""
         self._changes[key] = manifest
-        if len(self._changes) > _MOST_CHANGES:  # `all` is never called while another replica leads
+        # `all`, which merges the changes, is never called while another replica leads, so they must not pile up
+        if len(self._changes) > _MOST_CHANGES:
             self.all()
         for journal in self._journals:
             journal.object(key)

@@ -21,14 +21,14 @@ CPU = "cpu"
 MOST_ACCELERATORS = 4
 """The most extended resources with figures. The ones with the largest allocatable sum are chosen."""
 MOST_TOPOLOGIES = 8
-"""The most topologies with figures of their levels. They bound the number of metric series."""
+"""The most topologies with figures of their levels. The bound limits the number of metric series."""
 LARGEST_SIZE = 4096
 """The most pieces of a resource on one node for which the largest start is computed.
 
 A resource with more pieces on a node, such as bytes of a device's memory, is not requested one piece at a time.
 """
 WHOLE = "cluster"
-"""The level of a whole topology, above its own levels."""
+"""The name of the level above all levels of a topology. It has one domain: all nodes of the topology."""
 STATES = ("free", "used", "reserved", "terminating", "closed")
 """The states of capacity. `reserved`: for planned pods that are not bound. `terminating`: of terminating pods.
 `closed`: not used, but on a node that takes no pods, such as a cordoned one."""

@@ -45,8 +45,9 @@ class OneByOne:
     def displaced(self, decisions: Sequence[Decision]) -> list[Decision]:
         """Return those rejections among `decisions` that depend on where the other gangs of this priority are placed.
 
-        Such a gang is proven infeasible after the gangs before it. But alone it is not, or its pods have affinity to
-        pods of another gang.
+        Such a gang is proven infeasible on the capacity that the gangs before it leave. But if it were planned alone,
+        it would not be proven infeasible. Or its pods have affinity to pods of another gang, so its plan depends on
+        their nodes.
         """
         found, taken = list[Decision](), False
         for decision in decisions:
@@ -59,10 +60,10 @@ class OneByOne:
         return found
 
     def not_proven(self, decisions: Sequence[Decision], proven: Collection[GangKey] = ()) -> list[Decision]:
-        """Return the decisions, with the rejections of displaced gangs marked as Unproven.
+        """Return the decisions, in which each rejection of a displaced gang is marked as Unproven.
 
-        `proven`: gangs that the joint model proves infeasible, wherever the earlier gangs are placed. They keep their
-        proof.
+        `proven`: gangs that the joint model proves infeasible, wherever the earlier gangs are placed. Their rejections
+        stay proven.
         """
         late = {each.key for each in self.displaced(decisions)}
         return [

@@ -45,9 +45,13 @@ That takes a solve for each gang, at least 10 ms, so more gangs would take secon
 _MOST_TOGETHER = 100_000
 """The summed size of gangs above which no joint model is built: CP-SAT does not load it within `LONGEST`."""
 _MOST_CHOICES = 8
-"""Number of flavor combinations of all gangs that are tried. Each takes a joint solve; most queues have one flavor."""
+"""The most combinations of the gangs' flavors that are tried. Each one takes a joint solve; most queues have one
+flavor.
+"""
 _WORTH_BEGINNING = 0.2
-"""Seconds; with less left, a worker would only be killed over a gang."""
+"""The least time in seconds for which a solve is started. With less time, the solver process would be killed before it
+has a result.
+"""
 
 _SUMMED_LAST = until(SolvePhase.START)[-1]
 """The last goal that does not depend on the capacity that other gangs leave: the node preferences."""
@@ -178,7 +182,7 @@ def _together(ways: _Ways, one_by_one: OneByOne) -> JointDecisions | None:
 
 
 def _joint(ways: _Ways, way: Sequence[Variant], seconds: float) -> Joint | None:
-    """Solve one joint problem of all gangs, each in one choice of flavors.
+    """Solve one joint problem of all gangs, each in the flavors of its variant in `way`.
 
     None if the solver finds no answer in time, the gangs use different topologies, or amounts must be rounded.
     """
@@ -343,7 +347,9 @@ def _at_most(limits: Limits, most: Limits) -> Limits:
 
 
 def _displaced(same_priority: SamePriority, one_by_one: OneByOne, decisions: Sequence[Decision]) -> bool:
-    """Whether a gang has no plan here but would have one alone, or a gang is placed without some of its members."""
+    """Whether a gang has no plan in `decisions` but would have one alone, or a gang is placed without some of its
+    members.
+    """
     others = False
     for gang, decision in zip(same_priority.gangs, decisions, strict=True):
         if decision.outcome is Outcome.PLACED and len(decision.assignments) < len(gang.members):

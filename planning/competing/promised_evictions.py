@@ -11,7 +11,7 @@ from cluster.snapshot import Snapshot
 from gangs.model import Manifest
 
 Promised = tuple[str, str]
-"""A victim's uid, and its node."""
+"""A victim of a plan in force, as its uid and its node."""
 
 
 def with_plans(gang: Manifest) -> tuple[bool]:

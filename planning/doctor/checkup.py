@@ -30,7 +30,7 @@ from planning.doctor.unscheduled import untried
 from planning.messages.wording import compressed, listed
 
 _SHOWN = 5
-"""Names in one finding; the rest are counted."""
+"""How many names a finding lists at most. Further names are counted."""
 
 
 def check_up(snapshot: Snapshot, sources: Sources, now: datetime | None = None) -> list[Finding]:

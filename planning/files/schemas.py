@@ -22,11 +22,15 @@ SCHEMAS = Path(__file__).parent / "kubernetes_schemas.json"
 
 _UNKNOWN, _MISSING, _RANGE, _TIME = "additionalProperties", "required", ("minimum", "maximum"), "format"
 _STATUS = "status."
-"""The API server checks no required fields there."""
+"""The prefix of paths under which a missing required field is no mistake, because the API server does not check a
+status.
+"""
 _ZERO_IS_VALID = {("io.k8s.api.scheduling.v1.PriorityClass", "value")}
-"""Required fields that the API server takes as 0 if they are absent."""
+"""Required fields of kinds that may be missing, because the API server then takes the value 0."""
 _LIKE = 0.7
-"""Similarity (difflib) from which a field is offered: `paralellism` and `parallelism` have 0.91."""
+"""How similar a known field must be to an unknown one (difflib, 0 to 1) so that the message suggests it. `paralellism`
+and `parallelism` have 0.91.
+"""
 _OFFERED = 3
 
 Manifest = Mapping[str, Any]

@@ -53,7 +53,7 @@ EXPLAINING = 0.1
 
 
 Tell = Callable[[Reply], None]
-"""Takes replies before the last one."""
+"""A function that sends a reply to the caller before the last reply."""
 Answering = Callable[[Request, Tell], Iterator[Reply]]
 
 
@@ -100,7 +100,8 @@ def serve(answering: Answering = answers) -> None:
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     decoder = msgspec.msgpack.Decoder(Request, dec_hook=Receiver().unpack)
     gc.freeze()
-    gc.disable()  # a collection during an answer costs as much as a small gang; there is time for it after the answer
+    # A garbage collection during an answer costs as much time as a small gang. It runs after the answer instead.
+    gc.disable()
     _say(sink, Ready())
     while (body := read(source)) is not None:
         _answer(answering, _received(decoder, body), sink)

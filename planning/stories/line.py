@@ -20,7 +20,8 @@ _LAST = "~"
 class PlaceInLine:
     """A gang's position among the gangs that wait for the same `thing`: capacity or a quota.
 
-    `before`: the gangs before it (`namespace/name`, the first in line first). `waiting`: how many gangs wait in all.
+    `before`: the gangs before it, as `namespace/name`, in the order in which they will be planned. `waiting`: how many
+    gangs wait in all.
     """
 
     before: tuple[str, ...]

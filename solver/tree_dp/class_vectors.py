@@ -71,7 +71,9 @@ def effort(one: CostTable, other: CostTable) -> int:
 
 
 def splitting(table: CostTable) -> int:
-    """Return an upper bound on the effort of a call of `splits`, in additions. `table`: the larger of its two tables."""
+    """Return an upper bound on the effort of `splits`, in additions of costs. `table`: the larger of the two tables
+    that it divides members between.
+    """
     return table.size + _CALL
 
 
