@@ -156,7 +156,7 @@ def _note(file: Path, notes: list[Spent]) -> None:
 def _watch_memory(file: Path) -> None:
     """Write the most memory that this process has held into the file, again and again.
 
-    getrusage would include the parent's memory.
+    The value is read from /proc, because getrusage would include the memory of the parent process.
     """
     new = file.with_suffix(".new")
     while True:

@@ -34,14 +34,14 @@ def wants_restart(gang: Gang) -> bool:
     return gang.on_failure == RESTART and bool(bound) and not gang.suffice(bound)
 
 
-def evicted_by_restart(gang: Gang) -> tuple[Member, ...]:
+def let_go(gang: Gang) -> tuple[Member, ...]:
     """Return the members that a restart evicts: all members without the gate. A gated member runs nothing yet."""
     return tuple(member for member in gang.members if not member.pod.gated_by(GATE))
 
 
 def hindrance(gang: Gang, snapshot: Snapshot, sources: Sources) -> str:
     """Return the reason why the gang's members cannot be recreated, regardless of capacity; "" if they can."""
-    members = evicted_by_restart(gang)
+    members = let_go(gang)
     ready = {state.name for state in snapshot.nodes if state.node.ready}
     for pod in (member.pod for member in members):
         if why := _lost_for_good(pod):
@@ -72,7 +72,7 @@ def whole_again(gang: Gang) -> Gang:
     A replacement that arrived after the loss of a member is pinned beside the running members. The restart recreates
     it, too, if that costs its workload nothing (`planning.pins.left_behind`).
     """
-    started = {member.pod.key for member in evicted_by_restart(gang)}
+    started = {member.pod.key for member in let_go(gang)}
     members = (replace(m, pod=_made_new(m.pod, gang)) if m.pod.key in started else m for m in gang.members)
     free = replace(gang, members=tuple(members))
     return untied(free, [pod for pod in left_behind(free) if made_again(pod)])
@@ -94,7 +94,7 @@ def _made_new(pod: Pod, gang: Gang) -> Pod:
 
 def without(gang: Gang, snapshot: Snapshot) -> Snapshot:
     """Return the snapshot without the members of the gang that were released."""
-    gone = {member.pod.key for member in evicted_by_restart(gang)}
+    gone = {member.pod.key for member in let_go(gang)}
     return snapshot.with_states(
         replace(state, tenants=tuple(tenant for tenant in state.tenants if tenant.pod.key not in gone))
         for state in snapshot.holding_any(gone)

@@ -1,7 +1,7 @@
 """Runs Kueue as a process beside the control plane, without Phalanx, with its own definitions and webhooks for Jobs.
 
-Its release allows 300 requests a second; here it may send more (`_LIMITS`). Only the webhooks for Jobs and for its own
-objects are registered, not the one for every pod. Both changes are in Kueue's favour.
+Kueue's release limits itself to 300 requests a second. Here it may send more (`_LIMITS`). Only the webhooks for Jobs
+and for Kueue's own objects are registered, not the one for every pod. Both changes make Kueue faster.
 """
 
 import os
