@@ -167,7 +167,7 @@ def _joint(required: str | None, preferred: str | None) -> Draw:
 
 
 def _hopeless(required: str | None, preferred: str | None, priority: int = 0) -> Draw:
-    """Return a function that draws an infeasible gang: one to eight pods more than fit."""
+    """Return a function that draws an infeasible gang: it has one to eight pods more than fit."""
 
     def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
         each = _ask(rng.choice(_GPUS if required else _GPUS[:1]))

@@ -37,7 +37,7 @@ class Spent(msgspec.Struct, frozen=True):
     """The seconds that a worker spent from its previous reply to this one.
 
     `total`: all these seconds. `model`: the part spent on building models. `verify`: the part spent on verifying plans.
-    `last`: no other reply to the same request follows.
+    `last`: whether this was the last reply to its request.
     """
 
     total: float

@@ -40,7 +40,9 @@ class QuotaFigures:
 
     @property
     def lent(self) -> int:
-        """The unused amount of the queue's own quota that its gangs cannot take, because other queues borrow it."""
+        """The part of the queue's own quota that the queue does not use and cannot take, because other queues borrow
+        it.
+        """
         return max(0, self.nominal - self.used - self.free)
 
 

@@ -106,7 +106,7 @@ class WhatIf:
         return named or any(member.pod.key in lost for member in gang.members)
 
     def loses(self, pod: Pod) -> bool:
-        """Whether the pod loses its node because the node is drained."""
+        """Whether the pod loses its node, because a drain of the node is assumed."""
         return pod.spec.node_name in self.drained and not pod.finished and not _stays(pod)
 
     def _changed(self, state: NodeState) -> NodeState:

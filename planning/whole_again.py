@@ -35,7 +35,7 @@ def wants_restart(gang: Gang) -> bool:
 
 
 def let_go(gang: Gang) -> tuple[Member, ...]:
-    """Return the members that a restart evicts: all members without the gate. A gated member runs nothing yet."""
+    """Return the members that a restart evicts: all members without Phalanx's gate. A gated member runs nothing yet."""
     return tuple(member for member in gang.members if not member.pod.gated_by(GATE))
 
 

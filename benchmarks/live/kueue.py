@@ -28,7 +28,9 @@ _WORKLOADS = f"/apis/{_API}/namespaces/{load.NAMESPACE}/workloads"
 _PATIENCE = 180.0
 _LIMITS = {"qps": 500, "burst": 1000}
 _METRICS_PAIR = Path("/etc/kueue/metrics/certs")
-"""Kueue reads a certificate and key there although no client reads its metrics. The path cannot be configured."""
+"""The folder from which Kueue reads the certificate and key of its metrics, although no client reads the metrics here.
+The path cannot be configured.
+"""
 _ASKED_ABOUT = ("batch", GROUP)
 """The API groups of the objects for which Kueue's webhooks are registered."""
 

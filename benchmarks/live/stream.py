@@ -51,8 +51,9 @@ class Spread:
 class Passed:
     """The measurement of one stream of gangs.
 
-    `seconds`: from the start of the first pod's creation to the last pod bound. `starts`: by size, from a gang's last
-    pod created to all of it bound. `admissions`: times of creating a gang's pod in a dry run meanwhile.
+    `seconds`: from the creation of the first pod until the last pod was bound. `starts`: by size of a gang, from the
+    creation of its last pod until all of its pods were bound. `admissions`: how long the creation of a gang's pod took
+    meanwhile, in dry runs.
     """
 
     mode: str
@@ -173,7 +174,7 @@ class _Stream:
             raise TimeoutError(f"{len(self._waiting)} pods were not bound within {_LONGEST:.0f} s")
 
     def _watch(self) -> None:
-        """Record when pods are bound. A server ends a watch now and then; the next watch continues from there."""
+        """Record when pods are bound. When the API server ends a watch, the next watch continues where it ended."""
         while not self._over:
             connection = self._plane.watch(load.PODS, self._since)
             with suppress(OSError, ValueError):

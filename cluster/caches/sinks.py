@@ -46,7 +46,7 @@ class Table(Generic[Kept]):
     """A `Sink` that stores the objects of one kind by namespace and name."""
 
     def __init__(self, cache: Changing, journals: Iterable[Journal] = ()) -> None:
-        """Start without objects.
+        """Create an empty table.
 
         :param journals: record each change. The caller may add journals later.
         """

@@ -1,10 +1,10 @@
 """Finds a plan that respects the rules between a gang's members that the solver's problem cannot state exactly.
 
-These are hard topology spread, and pod affinity or anti-affinity that no exclusion expresses. A gang is planned without
-these rules first. If the plan respects them all the same, it is optimal. If not, the gang is planned with exclusions
-that keep the spread in any order of binding. Such a plan is not proven optimal. In a small cluster, or if that fails,
-the gang is planned with the spread itself, counted with all members placed. If no order exists in which that plan can
-be bound, nothing is proven.
+These are hard topology spread, and pod affinity or anti-affinity that no exclusion expresses. First the gang is planned
+without these rules. If this plan respects them all the same, the plan is optimal. If not, the gang is planned with
+exclusions that keep the topology spread in any order of binding. Such a plan is not proven optimal. In a small cluster,
+or if that fails, the gang is planned with the topology spread itself, counted with all members placed. If the scheduler
+could bind the members of that plan in no order, nothing is proven.
 """
 
 from collections.abc import Callable, Sequence

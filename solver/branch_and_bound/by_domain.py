@@ -35,8 +35,9 @@ WORTHWHILE = 12
 NodesCallback = Callable[[Nodes], None]
 """A function that receives a plan as the node of every member, by set and rank."""
 Values = Mapping[str, tuple[int, ...]]
-"""Values of the goals from compactness on, or of the first of these goals. The keys are those of
-`solver.objective.ordered`, such as "compactness" or "waste/a".
+"""The values of some goals, by the keys of `solver.objective.ordered`, such as "compactness" or "waste/a".
+
+These are all goals from compactness on, or the first of these goals.
 """
 
 
@@ -290,8 +291,8 @@ def _branches(instance: Instance, level: int, mixtures: Mixtures | None) -> Iter
 
 
 def _least_terminating(instance: Instance, level: int) -> list[int]:
-    """Return, by domain of `level`, a lower bound on the capacity of terminating pods that all pending members together
-    use if they are placed there.
+    """Return, by domain of `level`, a lower bound on terminating capacity: what all pending members use in the domain
+    while terminating pods still hold it.
     """
     nodes, scarce = instance.problem.nodes, instance.scarce
     now = np.where(instance.usable, np.maximum(nodes.free[:, scarce] - nodes.terminating[:, scarce], 0), 0)

@@ -230,13 +230,15 @@ def _narrowest_level(model: Model, solution: Solution) -> int:
 
 
 def _count(goal: str, part: str, flags: list[IntVar]) -> Stage:
-    """Return the stage that minimises how many of the flags are 1."""
+    """Return a stage of the goal `goal` that minimises how many of the flags are 1."""
     return Stage(goal, part, Sum(tuple((1, flag) for flag in flags)), 0, len(flags))
 
 
 def _potential(model: Model, solution: Solution, level: int, part: str, *, single: bool) -> Stage:
-    """Return a stage of goal 4 (waste): the summed potential of the touched domains of a level. `single`: whether
-    exactly one domain of the level is touched.
+    """Return a stage of goal 4 (waste): minimise the summed potential of the touched domains of a level.
+
+    `part`: the part of the goal. `single`: whether exactly one domain of the level is touched, which gives a better
+    bound.
     """
     instance = model.instance
     weighted = [(instance.domain_potential(level, domain), flag) for domain, flag in model.touched[level].items()]
@@ -247,7 +249,7 @@ def _potential(model: Model, solution: Solution, level: int, part: str, *, singl
 
 
 def _with_room_left(model: Model, level: int, part: str) -> Stage:
-    """Return a stage of goal 4 (waste): the number of touched domains of a level that have capacity left.
+    """Return a stage of goal 4 (waste): minimise the number of touched domains of a level that have capacity left.
 
     A domain has no capacity left only if the gang uses all of the domain's potential.
     """
@@ -295,8 +297,8 @@ def _placed_seats(model: Model, solution: Solution) -> list[Seat]:
 
 
 def _neighbours(model: Model, solution: Solution) -> list[tuple[Seat, Seat]]:
-    """Return the pairs of placed members of one set that follow each other by rank. Pinned members are included, and
-    members that are not placed are skipped.
+    """Return the pairs of consecutive placed members of one set, by rank. Pinned members are included. A member that is
+    not placed is skipped, so its neighbours form a pair.
     """
     placed = sorted(
         [*_placed_seats(model, solution), *model.instance.pinned], key=lambda seat: (seat.pod_set, seat.rank)
@@ -318,8 +320,8 @@ def _crossing(model: Model, pair: tuple[Seat, Seat], level: int) -> Sum:
 
 
 def _presence(model: Model, seat: Seat, level: int) -> dict[int, Sum]:
-    """Return, by domain of a level that the member may be in, a model expression that is 1 if the member is there, else
-    0.
+    """Return, for each domain of a level in which the member may be, a model expression that is 1 if the member is in
+    it, else 0.
     """
     instance = model.instance
     if instance.member(seat).node is not None:

@@ -182,8 +182,8 @@ class _View:
         )
 
     def _left(self, level: int) -> tuple[Sum, int]:
-        """Return two values: the free capacity that remains in the touched domains of a level, and an upper bound of
-        it.
+        """Return two values: the free capacity that remains in the touched domains of a level, as a model expression,
+        and its upper bound.
         """
         left, most = [], 0
         for domain, flag in self._domains(level).items():
@@ -198,8 +198,8 @@ class _View:
         return total(left), most
 
     def _unfilled(self, level: int) -> tuple[Sum, int]:
-        """Return two values: the number of touched domains of a level that have capacity left, and an upper bound of
-        this number.
+        """Return two values: the number of touched domains of a level that have capacity left, as a model expression,
+        and its upper bound.
         """
         left = []
         for domain, flag in self._domains(level).items():

@@ -105,8 +105,9 @@ class _EvictionDp:
         return None if best is None else self._solved(best)
 
     def _best_in(self, domain: int, most: int) -> "_DomainPlan | None":
-        """Return the best relaxed plan in a domain if its price is at most `most`. If every plan there is more
-        expensive, the result is None or one of these plans.
+        """Return the best relaxed plan in a domain if the price of its victims is at most `most`.
+
+        If every plan in the domain is more expensive, the result is None or one of these plans.
         """
         cheap = self.prices.cheap_nodes(domain, _PLENTY)
         first = self._leaf(cheap) if most == INFEASIBLE_PRICE - 1 else None
@@ -139,7 +140,9 @@ class _EvictionDp:
         return best
 
     def _choices_on(self, node: int) -> list[VictimChoice | None]:
-        """Return the best choice of victims on a node for 0, 1, ... members; None for a number that does not fit."""
+        """Return, for 0, 1, ... members, the best choice of victims on a node; None for a number of members that does
+        not fit.
+        """
         shape = self.kind.shape
         requests = self.instance.problem.shapes[shape].requests
         search = VictimSearch(self.instance, node, self.prices.shares_on(node), requests, self.prices.elsewhere)
@@ -235,8 +238,8 @@ class _EvictionTables(DomainTables):
         return key
 
     def _pay(self, column: Counts, choice: VictimChoice | None) -> None:
-        """Add the cost of a choice of victims to one column of a table, in place. `choice` None: no victims free
-        enough, so the column becomes infeasible.
+        """Add the cost of a choice of victims to one column of a table, in place. `choice` None: even all victims free
+        too little, so the column becomes infeasible.
         """
         if choice is None:
             column[:] = INFEASIBLE_COST
@@ -249,7 +252,7 @@ class _EvictionTables(DomainTables):
 
 
 def _parts(weights: LexicographicWeights, price: int) -> list[tuple[str, int]]:
-    """Return a price as sums of the tables: pairs of a sum's name and the part of the price that belongs to it."""
+    """Return the price of victims as sums that the tables hold: pairs of a sum's name and its part of the price."""
     return [(f"price {place}", part) for place, part in enumerate(weights.parts(price))]
 
 
@@ -259,8 +262,10 @@ def _eviction_tables(
     weights: LexicographicWeights,
     choices: dict[int, list[VictimChoice | None]],
 ) -> _EvictionTables:
-    """Return the tables for the given choices of victims. `choices[node]`: for 0, 1, ... members; `rule`: the gang's
-    member class and its limits on counts. Raises `TooLargeError` if the sums do not fit into words.
+    """Return the tables in which each node offers the given choices of victims.
+
+    `choices[node]`: the best choice of victims for 0, 1, ... members. `rule`: the gang's member class and its limits on
+    counts. Raises `TooLargeError` if the sums do not fit into words.
     """
     kind, _ = rule
     given = [[each for each in options if each is not None] for options in choices.values()]

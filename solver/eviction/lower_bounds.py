@@ -37,11 +37,12 @@ MANY = 32
 
 @dataclass(frozen=True, slots=True)
 class LexicographicWeights:
-    """The weights of a price's digits: of a victim by its priority, of a broken gang, and of a unit of the scarcest
-    resource (`unit`).
+    """The weights by which goal 1 becomes one number, the price. Its digits are victims by priority, broken gangs and
+    evicted amount.
 
-    `scarce`: the position of the scarcest resource. `shift`: how many low bits of a price do not fit the table of
-    slots. `cuts`: bit positions that divide a price into parts of whole digits; the last position is 0.
+    The weights are those of a victim by its priority, of a broken gang, and of a unit of the scarcest resource
+    (`unit`). `scarce`: the position of the scarcest resource. `shift`: how many low bits of a price do not fit the
+    table of slots. `cuts`: bit positions that divide a price into parts of whole digits; the last position is 0.
     """
 
     priority: dict[int, int]
@@ -137,8 +138,8 @@ class EvictionPrices:
         return order, self.columns.node[order]
 
     def least(self, domain: int) -> int:
-        """Return a lower bound on the price of victims of any plan in a domain. `INFEASIBLE_PRICE`: no plan exists
-        there.
+        """Return a lower bound on the price of the victims of any plan in a domain. `INFEASIBLE_PRICE`: the domain has
+        no plan.
         """
         least, _ = self._cheapest(domain)
         return INFEASIBLE_PRICE if least >= INFEASIBLE_SLOT else least << self.weights.shift
@@ -180,9 +181,10 @@ class EvictionPrices:
 
 
 def prices_of(instance: Instance, level: int) -> EvictionPrices | None:
-    """Return the prices of an instance with evictions; None if more than `MANY` members may fit on one node.
+    """Return lower bounds on the price of victims for each node of an instance with evictions.
 
-    `level`: one domain of it (or of ROOT) must hold the gang. Raises `OutOfTimeError`.
+    `level`: one domain of this level must hold the gang; ROOT: the whole cluster. None if more than `MANY` members may
+    fit on one node. Raises `OutOfTimeError`.
     """
     problem = instance.problem
     most = most_on_a_node(instance)
@@ -249,10 +251,11 @@ def _words(digits: list[int]) -> list[list[int]]:
 
 
 def _largest(instance: Instance, columns: _Columns, amounts: Counts) -> int:
-    """Return an upper bound on the sum of `amounts` (one for each useful victim) over the victims of a best plan.
+    """Return an upper bound on the sum of `amounts` over the victims of a best plan. `amounts`: one amount for each
+    useful victim.
 
-    Of the victims without a gang, a best plan evicts only those on at most as many nodes as there are pending members.
-    All victims with a gang count, because a gang may be evicted whole.
+    Of the victims without a gang, a best plan evicts only those on a few nodes: at most as many nodes as there are
+    pending members. All victims with a gang count, because a gang may be evicted whole.
     """
     alone = columns.gang < 0
     on = np.zeros(len(instance.problem.nodes), dtype=np.int64)
@@ -272,8 +275,10 @@ class _Gangs:
 
 
 def _gangs(instance: Instance, level: int, columns: _Columns, weights: LexicographicWeights) -> _Gangs:
-    """Return the shares of a gang's price for victims that their running gang cannot spare. Such a victim is evicted
-    only if its gang is evicted whole.
+    """Return the shares of a running gang's price for those of its victims that the gang cannot spare, because it is
+    evicted whole if one of them is evicted.
+
+    If some other pod of such a gang may not be evicted, these victims can never be evicted (`_Gangs.fixed`).
     """
     problem = instance.problem
     members: dict[int, list[int]] = {}

@@ -58,8 +58,10 @@ def most_on_a_node(instance: Instance) -> int:
 
 
 def _totals(instance: Instance, victims: PaidVictims, most: int) -> Counts:
-    """Return, nodes x (`most` + 1), a lower bound on the price of the victims that must be evicted for 0, 1, ...
-    members on a node. Each number of members is bounded by itself.
+    """Return, nodes x (`most` + 1), a lower bound on the price of the victims that must be evicted so that 0, 1, ...
+    members fit on a node.
+
+    Each number of members is bounded separately, so the bounds of one node need not be convex.
     """
     problem = instance.problem
     least = _least_requests(instance)
@@ -104,8 +106,8 @@ def _batches(usable: NDArray[np.bool_], on: Counts) -> Iterator[tuple[Counts, Co
 
 
 def _cheapest(held: Counts, paid: Counts, missing: Counts) -> Counts:
-    """Return, nodes x members, the price of the cheapest victims that free enough. All combinations of victims are
-    tried.
+    """Return, nodes x members, the price of the cheapest victims that free enough for so many members. All combinations
+    of the victims on a node are tried.
 
     `held[node, victim, resource]`: requests. `paid[node, victim]`: prices. `missing[node, members, resource]`: what
     must be freed.

@@ -102,11 +102,11 @@ def near_domains(
 
 
 def counted_plan(instance: Instance, level: int, domain: int, count: int) -> Plan | None:
-    """Return a plan of `count` members on the first nodes of a domain that hold them. All victims on these nodes are
-    evicted.
+    """Return a plan of `count` members on the first nodes of a domain that can hold them. The plan evicts all victims
+    on these nodes.
 
-    None if the gang has several member classes or constraints on counts in a domain, or if not all of the victims may
-    be evicted.
+    None if the gang has several member classes or constraints on counts in a domain, or if some victim may not be
+    evicted.
     """
     found = countable(cleared(instance))
     if found is None or found[1].numbers:
@@ -172,7 +172,9 @@ def _may_be_cleared(instance: Instance, level: int, domain: int) -> bool:
 
 
 def _filled_one(instance: Instance, level: int, domain: int, budget: TimeBudget) -> Plan | None:
-    """Return a plan that places as many members as fit in one domain; None if it is not proven that no more fit."""
+    """Return a plan that places as many members in one domain as possible; None if it is not proven that more do not
+    fit.
+    """
     rows = filled(instance, level, domain)
     if rows is not None:
         return Plan(rows, (), (), Proof.FEASIBLE)
@@ -187,7 +189,9 @@ def _filled_one(instance: Instance, level: int, domain: int, budget: TimeBudget)
 
 
 def _at_most(instance: Instance, level: int) -> dict[int, int]:
-    """Return, by domain of `level`, an upper bound on the gang's members in it, pinned members included."""
+    """Return, by domain of `level`, an upper bound on the gang's members that the domain can hold, pinned members
+    included.
+    """
     most = most_members(instance, pending(instance.problem), level)
     pinned = placed_by_domains(instance, level)
     return {domain: int(most[domain]) + pinned[domain] for domain in _open_domains(instance, level)}

@@ -161,10 +161,11 @@ class Seating:
         return found
 
     def _alike(self, blocks: Sequence[Block], place: BlockPlace, heaps: _Heaps) -> list[Seated] | None:
-        """Place interchangeable blocks inside the domain `place`, each block in the domain of its level where it costs
+        """Place interchangeable blocks inside the domain `place`, each one in the domain of its level where it costs
         the least. None if a block does not fit.
 
-        `heaps`: by the key of a block, the heap of domains from which earlier interchangeable blocks were placed.
+        `heaps`: by `Block.sign`, the heap of domains from which earlier interchangeable blocks were placed. It is
+        reused, and extended by new heaps.
         """
         first = blocks[0]
         if first.level <= place.level:
@@ -248,9 +249,10 @@ class Seating:
         return float(self._bounds(block, nodes, np.zeros(1, dtype=np.int64))[0])
 
     def _bounds(self, block: Block, nodes: Counts, starts: Counts) -> Weights:
-        """Return, by domain, a lower bound on the cost of a block there; infinite if the block does not fit.
+        """Return, by domain, a lower bound on the cost of a block in the domain; infinite if the block does not fit.
 
-        `nodes`: the nodes of all domains, domain by domain. `starts`: the place in `nodes` where each domain begins.
+        `nodes`: the nodes of all domains, domain by domain. `starts`: the position in `nodes` of each domain's first
+        node.
         """
         # The bound is the largest over the shapes, each by itself, because a block places them all. least, room, most:
         # nodes (cost of one more member, members that fit without evictions, members at all). missing, cheapest, cost:
@@ -345,7 +347,9 @@ class Seating:
 
 
 def _better(heap: _Heap, cost: float) -> bool:
-    """Return whether a domain of the heap, other than the first one, may cost less than `cost`."""
+    """Return whether a domain of the heap, other than the first one, may cost less than `cost`, a block's cost in the
+    first.
+    """
     return any(heap[child][0] < cost for child in (1, 2) if child < len(heap))
 
 

@@ -31,8 +31,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Block:
-    """Parts that must lie in one domain of `level` (ROOT: anywhere). `pinned`: nodes of pinned members that belong to
-    it.
+    """Parts of a gang that must lie in one domain of `level` (ROOT: anywhere). A part is another block or a run of
+    members.
+
+    `pinned`: the nodes of pinned members that belong to the block.
     """
 
     level: int

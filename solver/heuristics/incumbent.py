@@ -63,8 +63,8 @@ class Incumbent:
         """Look for greedy plans of an instance, until `most` valid plans are found or the deadline comes. Better plans
         become the incumbent.
 
-        The instance determines whether evictions are allowed. A further call for an instance of the same kind, with or
-        without evictions, continues where the last call stopped.
+        Plans have evictions only if the instance allows them. There is one search with evictions and one without. A
+        later call continues the search of its kind where the call before has stopped.
         """
         if deadline.over:
             return

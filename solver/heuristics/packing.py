@@ -15,11 +15,11 @@ from solver.tree import ROOT
 
 
 def thinned(instance: Instance) -> Instance:
-    """Return the instance without nodes that only one member class can use and does not need.
+    """Return the instance without nodes that only one member class can use, and that this class does not need.
 
-    Each set keeps capacity for as many members as before, though maybe not on the best nodes. A class does not need a
-    node if larger nodes of the same domain have capacity for all its members. The domain is of the narrowest level that
-    a constraint of the class names. Raises `OutOfTimeError`.
+    A class does not need a node if larger nodes of the same domain have capacity for all of its members. Such a domain
+    is of the narrowest level that a constraint of the class names. So each set keeps capacity for as many members as
+    before, though maybe not on the best nodes. Raises `OutOfTimeError`.
     """
     problem = instance.problem
     if instance.evicting or _has_neighbour_rules(problem):
@@ -45,10 +45,10 @@ def thinned(instance: Instance) -> Instance:
 
 
 def filled(instance: Instance, level: int, domain: int) -> Nodes | None:
-    """Return the node of each member in a plan that places as many members inside a domain as an upper bound by
-    counting. So no plan has more members there.
+    """Return the node of each member in a plan that provably places as many members inside a domain as possible.
 
-    None if the plan does not reach the bound, or if constraints limit where members may be. Raises `OutOfTimeError`.
+    The proof is an upper bound by counting, which the plan reaches. None if the plan does not reach the bound, or if
+    constraints limit where members may be. Raises `OutOfTimeError`.
     """
     problem, kinds = instance.problem, sorted_kinds(instance)
     free_to_go = not (_has_neighbour_rules(problem) or instance.evicting or instance.pinned)

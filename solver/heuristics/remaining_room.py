@@ -209,7 +209,9 @@ class RemainingRoom:
         return min((self._price(victim, 1) for victim in self._must_go(node, shape)), default=0.0)
 
     def _all_fit(self, victims: Sequence[int]) -> bool:
-        """Return whether all these evicted victims fit on their own nodes again, beside the members placed there."""
+        """Return whether all evicted victims in `victims` fit on their former nodes again, beside the members that were
+        placed on these nodes.
+        """
         held: dict[int, Counts] = {}
         for victim in victims:
             node = self._pods.node[victim]
@@ -268,7 +270,9 @@ class RemainingRoom:
         return {under[-1]} if under else {chosen[-1]}
 
     def _budgets_with(self, victim: int) -> set[int]:
-        """Return the disruption budgets that cover a victim, or another victim that must be evicted with it."""
+        """Return the disruption budgets that are charged if a victim is evicted: those that cover the victim, or
+        another victim that must be evicted with it.
+        """
         return {budget for each in self._with_gangs([victim]) or () for budget in self._pods.budgets_of.get(each, ())}
 
     def _with_gangs(self, chosen: Iterable[int]) -> set[int] | None:
@@ -289,8 +293,8 @@ class RemainingRoom:
         return going
 
     def _falls_short(self, gang: int, more: set[int]) -> bool:
-        """Return whether the running gang is broken if the victims `more` are evicted in addition to those evicted
-        already.
+        """Return whether the running gang is broken if the victims `more` are evicted in addition to the victims
+        evicted so far.
         """
         running = self.problem.victim_gangs[gang]
         count = running.running - self._left_of_gang[gang] + len(more)
@@ -299,8 +303,8 @@ class RemainingRoom:
         return running.falls_short(more.union(each for each in self._pods.members[gang] if each in self.gone), count)
 
     def _price(self, victim: int, wanted: int) -> float:
-        """Return the weight of a victim. If its eviction breaks a gang, return its share of the weight of the whole
-        gang.
+        """Return the weight that the eviction of a victim costs: its own weight or, if the eviction breaks its gang, a
+        share of the weight of the whole gang.
 
         Infinite if the victim cannot be evicted, or if a member may have affinity to it. `wanted`: how many members
         still need a node; the gang's weight is divided by at most this number.

@@ -91,8 +91,8 @@ def _accepted(problem: Problem, budget: TimeBudget) -> tuple[tuple[int, ...], fr
 def _one_pass(
     problem: Problem, accepted: tuple[int, ...], budget: TimeBudget
 ) -> tuple[tuple[int, ...], frozenset[int], bool]:
-    """Check each gang that is not in `accepted`, in order. Accept it if a joint plan exists for the accepted gangs and
-    this gang.
+    """Check each gang that is not in `accepted`, in order, and accept the gang if a joint plan exists for it and the
+    gangs accepted so far.
 
     Return the accepted gangs, the gangs that are proven not to fit, and whether the result is unknown for some gang.
     """
@@ -129,7 +129,7 @@ def _fits(problem: Problem, budget: TimeBudget) -> SolveStatus:
 
 
 def _shares(problem: Problem, placed: Collection[int], nodes: Nodes, victims: Sequence[int]) -> list[Share | None]:
-    """Return each gang's share of a plan, by position; None for gangs that are not `placed`."""
+    """Return each gang's share of a plan for several gangs, by the gang's position; None for gangs not in `placed`."""
     owners = _owners(problem, placed, nodes, victims)
     return [
         Share(

@@ -192,8 +192,8 @@ def _min_penalty(tables: DomainTables, level: int) -> Counts:
 
 
 def _least_terminating(tables: DomainTables, level: int, members: int) -> Counts:
-    """Return, by domain of `level`, a lower bound on the capacity of terminating pods that `members` members use if
-    they are in the domain.
+    """Return, by domain of `level`, a lower bound on terminating capacity: what `members` members use in the domain
+    while terminating pods still hold it.
     """
     instance, shape = tables.instance, tables.kind.shape
     request = instance.problem.shapes[shape].requests[instance.scarce]

@@ -211,10 +211,10 @@ class Mixtures:
         )
 
     def _compared(self, paths: Sequence[BestPaths], level: int, domain: int) -> tuple[int, list[BestPaths]]:
-        """Return two values: the least later cost (the cost in goals that do not fit into the tables' cost), and the
-        entries of `paths` that reach it.
+        """Return two values: the least later cost of a plan in a domain, and the entries of `paths` that reach it.
 
-        `paths`: the best plans for each alternative to keep topology spread. Raises `TooMuchError`.
+        The later cost is the cost in the goals that do not fit into the tables' cost. `paths`: by alternative to keep
+        topology spread, its best plans by the tables. Raises `TooMuchError`.
         """
         costs = [each.later(level, domain, self.full) for each in paths]
         return min(costs), [each for each, cost in zip(paths, costs, strict=True) if cost == min(costs)]

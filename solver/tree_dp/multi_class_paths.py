@@ -132,8 +132,8 @@ class BestPaths:
         return [place for sort in used for place in sorted(rank[node] for node in of_sort[sort])[: used[sort]]]
 
     def _take(self, level: int, number: int, total: Vector, inside: dict[int, Vector]) -> None:
-        """Choose one of the best ways to place `total` members in a domain. Add the count vector that each child gets
-        to `inside`.
+        """Choose one of the best ways to place `total` members in a domain. Record the count vector of each child that
+        gets members in `inside`.
         """
         key = self.tables.key(level, number)
         if key is None:
@@ -149,8 +149,10 @@ class BestPaths:
                 inside[alike[step.key].pop(0)] = part
 
     def _best(self, step: MergeStep, total: Vector) -> Sequence[_Split]:
-        """Return the best divisions of `total` members between the child of this step and the children of earlier
-        steps.
+        """Return the best divisions of `total` members at a step: by the cost in the tables, and then by the later
+        cost.
+
+        A division gives some members to the step's child, and the rest to the children of earlier steps.
         """
         ways = self._ways(step, total)
         if not self._comparing:
@@ -159,8 +161,10 @@ class BestPaths:
         return [way for way in ways if self._cost(step, way) == least]
 
     def _ways(self, step: MergeStep, total: Vector) -> list[_Split]:
-        """Return the divisions of `total` members between the child of this step and the children of earlier steps that
-        have the least cost in the tables. The later cost is ignored.
+        """Return the divisions of `total` members at a step that have the least cost in the tables. The later cost is
+        ignored.
+
+        A division gives some members to the step's child, and the rest to the children of earlier steps.
         """
         self.tables.effort.spend(splitting(step.before))
         return splits(step.before, self.tables.known[step.key].table, total, int(step.after[total]))

@@ -175,8 +175,10 @@ class Tables:
         return self._keys[sign]
 
     def _of_use(self, key: int) -> int | None:
-        """Return how many alike domains with the table `key` can have members at the same time. None if there is no
-        such limit, because each of these domains must have members.
+        """Return how many alike domains with the table `key` can have members at the same time. Further ones need no
+        step.
+
+        None if there is no such limit, because each of these domains must have members.
         """
         table = self.known[key].table
         if table.flat[0] >= INFEASIBLE_COST:

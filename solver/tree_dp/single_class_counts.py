@@ -24,7 +24,7 @@ def no_room(instance: Instance) -> bool:
 
 
 def has_room(instance: Instance) -> bool | None:
-    """Return whether the minimum fits without evictions; None if counting members does not express all constraints of
+    """Return whether the minimum fits without evictions. None if counting members does not express all constraints of
     the gang.
     """
     answers = [

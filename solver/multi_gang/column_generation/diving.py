@@ -61,10 +61,10 @@ def _settled(
 
 
 def _taken(master: RestrictedMaster, relaxation: LpSolution, chosen: dict[int, Column], left: Counts) -> list[Column]:
-    """Return the columns to choose next: all with a fraction of nearly one or, if there is no such column, the column
-    with the largest fraction that fits.
+    """Return the columns to choose next: all whose fraction is nearly one. If there is no such column, return the
+    column with the largest fraction that fits.
 
-    The capacity that they use is subtracted from `left`.
+    The capacity that the chosen columns use is subtracted from `left`.
     """
     took: list[Column] = []
     for column, share in sorted(relaxation.shares, key=lambda each: -each[1]):

@@ -334,8 +334,8 @@ class ColumnGeneration:
         return _Duals(weights, self.displaced @ room, within, offered_value)
 
     def _generated(self, duals: _Duals, gangs: Iterable[int], limit: Counts) -> int:
-        """Return a lower bound of the gangs' total cost under the prices `duals`. The gangs' best plans under these
-        prices are added to the columns found so far.
+        """Return a lower bound of the gangs' total cost under the prices `duals`, and add the gangs' best plans under
+        these prices to the columns found so far.
 
         `limit`, shapes x classes: the most members on a class of nodes.
         """

@@ -138,7 +138,7 @@ class PricingProblem:
         self._touched: Counts = -(-self._members // np.maximum(classes.holds, 1))
 
     def cells(self, shapes: int) -> int:
-        """Return how many numbers the first table has for this number of shapes."""
+        """Return how many numbers the first table has if it has `shapes` shapes."""
         return shapes * len(self.classes.domain) * (self.most + 1)
 
     def work(self, shapes: int) -> int:

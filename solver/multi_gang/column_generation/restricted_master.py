@@ -207,8 +207,9 @@ class RestrictedMaster:
         return self._lp_solution(solution)
 
     def cut(self, relaxation: LpSolution) -> bool:
-        """Add the cuts that the mixture of columns in `relaxation` breaks. No choice of whole columns breaks a cut.
-        Return whether a cut was added.
+        """Add the cuts that the solution `relaxation`, a mixture of columns, breaks. Return whether a cut was added.
+
+        No choice of whole columns breaks a cut.
         """
         parts = (
             ColumnShare(domain, self.shapes[column.gang], members, share)
