@@ -21,7 +21,7 @@ from planning.framing.ties import made_new
 
 DAEMON = "DaemonSet"
 _OURS = (PINNED_DOMAIN, PINNED_IN, PLAN, PLANNED_NODE, RELEASE_BEGUN, RELEASED, TAKEN_BACK, WHOLE_MARK)
-"""Annotations that Phalanx writes on a pod with a plan and a release."""
+"""The annotations on a pod in which Phalanx records its plan and its release. A recreated pod does not have them."""
 
 
 MOST_ADDED = 20_000

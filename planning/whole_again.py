@@ -108,8 +108,8 @@ def _by_job(members: tuple[Member, ...]) -> Counter[tuple[str, str]]:
 
 
 def _fails(job: Manifest | None, count: int) -> str:
-    """Return why the Job may fail if `count` of its pods are evicted, as the predicate of a sentence; "" if it goes
-    on.
+    """Return why the Job may fail if `count` of its pods are evicted, as the predicate of a sentence; "" if it does not
+    fail.
     """
     if job is None:
         return "is not there"

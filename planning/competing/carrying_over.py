@@ -141,9 +141,8 @@ def _within_quotas(joint: Joint, gangs: Sequence[Gang]) -> list[Variant]:
 
 
 def _on_what_is_left(joint: Joint, variants: Sequence[Variant]) -> list[Decision] | None:
-    """Verify every gang in its existing problem, reduced to the free capacity that the gangs before it leave.
-
-    None if a gang's part of the joint plan fails.
+    """Verify every gang in its existing problem, in which the free capacity is reduced to what the gangs before it
+    leave. None if a gang's part of the joint plan fails.
     """
     left, decisions = Remaining(), list[Decision]()
     for variant in variants:

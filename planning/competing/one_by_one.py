@@ -104,7 +104,7 @@ def takes_new_nodes(decision: Decision) -> bool:
 
 
 def _coming(decision: Decision) -> list[Pod]:
-    """Return the pods that the plan newly places; for an unplaceable gang all its pods."""
+    """Return the pods that the plan newly places. For a gang that is rejected as unplaceable, return all its pods."""
     if decision.gang is not None and decision.outcome is Outcome.UNPLACEABLE:
         return [member.pod for member in decision.gang.members]
     return [each.member.pod for each in decision.assignments if not each.held]

@@ -147,9 +147,8 @@ def _ways_of(variants: Mapping[GangKey, Sequence[Variant]]) -> list[tuple[Varian
 
 @dataclass(frozen=True, slots=True)
 class _Ways:
-    """The gangs of one priority, and each of them in all its choices of flavors.
-
-    `started`: when the planning of these gangs began (`time.perf_counter`).
+    """The gangs of one priority. `variants`: each gang in all its choices of flavors. `started`: when the planning of
+    these gangs began (`time.perf_counter`).
     """
 
     same_priority: SamePriority
@@ -318,8 +317,8 @@ def _is_whole(decision: Decision) -> bool:
 
 
 def _as_good(goals: Sequence[Goal], best: Sequence[Goal]) -> int:
-    """Return how many of the first goals are as good as in the plan of the gang alone; the preferences are the last to
-    count.
+    """Return how many goals, from the first one on, have the same value as in `best`, the plan of the gang alone. The
+    preferences are the last goal that counts.
     """
     place = 0
     while goals[place].name != _SUMMED_LAST and (goals[place].value, goals[place].parts) == (
@@ -331,8 +330,8 @@ def _as_good(goals: Sequence[Goal], best: Sequence[Goal]) -> int:
 
 
 def _bounded(goals: Sequence[Goal], best: Sequence[Goal], same: int) -> tuple[Goal, ...]:
-    """Return the goals with bounds: the first `same` goals are proven, and the next goal gets its value in `best` as
-    bound.
+    """Return the goals of a gang's plan with bounds: the first `same` goals are proven, and the next goal gets its
+    value in `best` as bound.
 
     `best`: the goals of the gang's optimal plan when it is planned alone.
     """

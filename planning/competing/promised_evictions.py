@@ -15,7 +15,9 @@ Promised = tuple[str, str]
 
 
 def with_plans(gang: Manifest) -> tuple[bool]:
-    """Return the key under which `Sources.sought` indexes a Gang object: whether its status holds a plan."""
+    """Return whether the status of a Gang object holds a plan. The result is the key under which `Sources.sought`
+    indexes the object.
+    """
     return (bool((gang.get("status") or {}).get("planId")),)
 
 

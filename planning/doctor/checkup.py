@@ -119,7 +119,9 @@ def _members(sources: Sources) -> Iterator[Finding]:
 
 
 def _neighbours(sources: Sources) -> Iterator[Finding]:
-    """Report other systems that run in the cluster, the workloads ceded to them, and settings that match no system."""
+    """Report other gang-scheduling systems that run in the cluster, the workloads that Phalanx cedes to them, and
+    settings of `adopt` and `leave` that match no system.
+    """
     left = ceded_beside_kubernetes(sources)
     theirs: defaultdict[str, list[str]] = defaultdict(list)
     for dialect, neighbour in left.items():

@@ -162,4 +162,4 @@ _TYPES = {
     "list": "array",
     "dict": "object",
 }
-"""Types of JSON Schema and of Python, as msgspec calls them."""
+"""The name that msgspec's messages use for a type, by the type's name in JSON Schema or in Python."""

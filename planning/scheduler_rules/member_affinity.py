@@ -132,11 +132,11 @@ def _near_others(waiting: Sequence[Assignment], there: Decision, snapshot: Snaps
 
 
 def _measured_by(free: Plan, careful: Plan) -> Plan:
-    """Return the careful plan with the bounds of the free plan; it is optimal if it is as good in every goal.
+    """Return the plan `careful` with the bounds of the plan `free`. The result is optimal if `careful` is as good as
+    `free` in every goal.
 
     `free`: the best plan without the topology spread. `careful`: a plan that keeps the spread in any order of binding.
-    The returned goals end with the first goal in which the careful plan is worse, because later goals have no known
-    bounds.
+    The returned goals end with the first goal in which `careful` is worse, because later goals have no known bounds.
     """
     goals: list[Goal] = []
     for best, goal in zip(free.goals, careful.goals, strict=False):

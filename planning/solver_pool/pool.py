@@ -161,11 +161,11 @@ class Workers:
         return answers[0] if answers else None
 
     def _ask(self, request: Request, seconds: float, last: Callable[[Reply], bool]) -> float:
-        """Pass every reply of a worker to `last` until it returns True. Return when the limit of the caller ends.
+        """Send a request to a worker, and pass each of its replies to `last` until `last` returns True. Return when the
+        caller's time limit ends.
 
-        `seconds`: that limit, from now. The time that a new worker needs to start is added to it.
-
-        A worker that fails, or for whose reply `last` raises `WorkerError`, is replaced.
+        `seconds`: the time limit, from now. The time that a new worker needs to start is added to it. A worker that
+        fails, or for whose reply `last` raises `WorkerError`, is replaced.
         """
         end = time.monotonic() + seconds
         if not self._free.acquire(timeout=seconds):

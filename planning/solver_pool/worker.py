@@ -49,7 +49,9 @@ PARENT_POLL_SECONDS = 1.0
 _LARGE = 1 << 18
 """Request size in bytes above which the worker returns free memory to the system after the answer."""
 EXPLAINING = 0.1
-"""The explanation of a late rejection may exceed the request's time limit by this share of it."""
+"""By which share of its time limit a request may take longer if its rejection is found late and still has to be
+explained.
+"""
 
 
 Tell = Callable[[Reply], None]

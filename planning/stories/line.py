@@ -13,7 +13,9 @@ from planning.decision import Refusal, WaitReason
 
 _SHOWN = 3
 _LAST = "~"
-"""A text that sorts after every RFC 3339 time: a timed-out gang comes after the other gangs of its priority."""
+"""A text that sorts after every RFC 3339 time. It stands for the creation time of a gang that timed out, so this gang
+comes after the other gangs of its priority.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,9 @@ class PlaceInLine:
 
 
 def in_line(gang: Manifest) -> bool:
-    """Whether the gang waits for nothing but capacity, quota or its turn. False for a gang that can never fit."""
+    """Whether the gang waits for nothing but capacity, quota or its turn. False for a gang that fits on no cluster
+    state.
+    """
     status: Mapping[str, Any] = gang.get("status") or {}
     if status.get("reason") == Refusal.NEVER_FITS.value:
         return False

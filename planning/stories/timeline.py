@@ -38,7 +38,7 @@ class Step:
     warning: bool = False
     times: int = 1
     of: str = ""
-    """The object of the event as `Kind name`; "" for the gang itself."""
+    """The object that the event is about, as `Kind name`; "" for the gang itself."""
 
 
 def moment(text: str) -> datetime:
