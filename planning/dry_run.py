@@ -197,7 +197,9 @@ class _Request:
 
 
 def _remarks(reading: Reading, request: _Request, objects: Objects, pods: _Pods) -> tuple[list[Mistake], list[Mistake]]:
-    """Return the warnings about misplaced keys, which a dry run reports as mistakes, and then all other warnings."""
+    """Return two lists of warnings: those about keys in the wrong place, which a dry run reports as mistakes, and all
+    others.
+    """
     parts: tuple[list[Mistake], list[Mistake]] = ([], [])
     for each in _advice(reading, request, objects, pods):
         parts[not isinstance(each, Misplaced)].append(_warning(each, objects))

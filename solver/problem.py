@@ -105,7 +105,7 @@ class PodSet:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """The constraint that all placed members of these sets lie in one domain of `level`."""
+    """The constraint that all placed members of the sets `pod_sets` lie in one domain of `level`."""
 
     pod_sets: tuple[int, ...]
     level: int

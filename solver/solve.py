@@ -243,7 +243,9 @@ def _attempt(instance: Instance, methods: list[SolutionMethod]) -> Plan | SolveS
 
 
 def _checked(instance: Instance, solved: Solved) -> Plan | _Faulty:
-    """Return a method's placement as a plan with its goals and proof, or the verifier's faults."""
+    """Return the placement `solved` as a plan with its goals and proof. If the verifier finds faults in it, return
+    these.
+    """
     proof = Proof.OPTIMAL if solved.proven else Proof.FEASIBLE
     goals = goals_of(instance, solved.nodes, solved.victims, solved.reached)
     if solved.cut:

@@ -97,8 +97,8 @@ class GangPart:
         return cls(nodes, frozenset(framing.victims[victim].pod.key for victim in share.victims))
 
     def share(self, framing: Framing) -> Share | None:
-        """Return the part in the positions of a framing of the gang alone; None if that framing lacks a node or a
-        victim.
+        """Return the part with positions in place of names: those of a framing of this gang alone. None if that framing
+        lacks one of the nodes or victims.
         """
         places = {name: position for position, name in enumerate(framing.nodes)}
         known = {tenant.pod.key for tenant in framing.victims}

@@ -87,8 +87,8 @@ class Covers:
         return len(held) + int(np.where(needed > 0, fewest, 0).max(initial=0))
 
     def fewest(self, level: int, narrower: int, seats: Sequence[Seat]) -> Counts:
-        """Return, by domain of `level` (or ROOT), a lower bound on how many domains of the level `narrower` inside it
-        together hold these members.
+        """Return, by domain of `level` (or ROOT, the whole cluster), a lower bound on how many domains of the level
+        `narrower` inside it together hold these members.
 
         No member in `seats` may be pinned.
         """
@@ -127,10 +127,10 @@ class Covers:
         return useful
 
     def _missing(self, level: int, seats: list[Seat]) -> tuple[set[int], Counts, Counts]:
-        """Return three values: the domains of `level` with pinned members, the capacities of the other domains, and the
-        needs that the other domains must cover.
+        """Return three values: the domains of `level` with pinned members among `seats`, the capacities of the other
+        domains, and the needs that these other domains must cover.
 
-        The capacities are domains x columns; the rows of domains with pinned members are 0.
+        The capacities are an array domains x columns. The rows of domains with pinned members are 0.
         """
         held = {
             self.instance.tree.domain(level, self.instance.pinned_node(seat)) for seat in seats if self._pinned(seat)
@@ -146,8 +146,8 @@ class Covers:
 
 
 def too_few(instance: Instance, level: int) -> NDArray[np.bool_]:
-    """Return, by domain of `level` (or ROOT), whether counting proves that it cannot hold the gang's minimum. False:
-    the domain may hold it.
+    """Return, by domain of `level` (or ROOT, the whole cluster), whether counting proves that it cannot hold the gang's
+    minimum. False: the domain may hold it.
 
     Pinned members count as placed, in whichever domain they are.
     """
@@ -250,7 +250,8 @@ def _least_demand(problem: Problem) -> Counts:
 
 
 def most_members(instance: Instance, members: Sequence[Member], level: int) -> Counts:
-    """Return, by domain of `level` (or ROOT), an upper bound on how many of the members `members` the domain can hold.
+    """Return, by domain of `level` (or ROOT, the whole cluster), an upper bound on how many of the members `members`
+    the domain can hold.
 
     The bound is the smaller of two numbers. The first is summed over the shapes: the members of the shape that fit if
     no other member is in the domain. The second is computed for each resource, and the least is taken: how often the
@@ -284,5 +285,7 @@ def certainly_none(problem: Problem) -> bool:
 
 
 def too_small(instance: Instance) -> bool:
-    """Return whether counting proves that no domain of the gang's required level (or ROOT) can hold the minimum."""
+    """Return whether counting proves that no domain of the gang's required level (or ROOT, the whole cluster) can hold
+    the minimum.
+    """
     return bool(too_few(instance, deciding_level(instance.problem)).all())

@@ -86,7 +86,7 @@ class _Branch:
 
     @cached_property
     def sign(self) -> object:
-        """A key that is equal for two domains if they differ in names only. Plans for one of them are then plans for
+        """A key that is equal for two domains if they differ in names only, so that a plan for one of them also fits
         the other.
         """
         return _sign(self.part, self.level, 0)
@@ -184,8 +184,8 @@ def _by_domains(
 
 
 def _widest(instance: Instance, mixtures: Mixtures | None) -> int:
-    """Return the widest level whose domains are solved: the required level (or ROOT) with the dynamic programme, else
-    level 0.
+    """Return the widest level whose domains are solved: the required level (or ROOT, the whole cluster) with the
+    dynamic programme, else level 0.
     """
     if mixtures is None:
         return 0
@@ -273,8 +273,8 @@ def _may_win(branch: _Branch, alike: Values | None, best: _Leaf | None) -> bool:
 
 
 def _branches(instance: Instance, level: int, mixtures: Mixtures | None) -> Iterator[_Branch]:
-    """Yield the domains of a level (or ROOT) that may hold every member, by counting. Each has the bounds of
-    its plans.
+    """Yield the domains of a level (or ROOT, the whole cluster) that may hold every member, by counting. Each has the
+    bounds of its plans.
     """
     covers = Covers(instance)
     enough = np.all(covers.capacities(level) >= covers.needs(instance.pending), axis=1).tolist()

@@ -36,7 +36,7 @@ def compact(
 ) -> Compact:
     """Return an instance of which every member must be placed, without the domains that no most compact plan can use.
 
-    `cheap`: a function that returns whether a plan evicts no more than it must; None: every plan counts as cheap.
+    `cheap`: returns whether a plan has the least possible price of victims; None: every plan counts as cheap.
     `worthwhile`: the number of usable nodes from which on domains are left out.
     """
     seats = [*instance.pinned, *instance.pending]

@@ -224,8 +224,8 @@ class Search:
         return False
 
     def lower(self, number: Sum) -> None:
-        """Minimise `number` among the solutions that keep the values of all fixed stages. `number` itself is not fixed
-        afterwards.
+        """Minimise `number` among the solutions that keep the values of all fixed stages. The value that is reached is
+        not fixed.
         """
         before = self.solution
         self.cp.minimize(number.expression())

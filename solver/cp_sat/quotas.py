@@ -92,8 +92,8 @@ class _Rows:
         return beyond
 
     def _add_rows_of(self, share: int) -> None:
-        """Add the constraints of a share. If pods outside the problem break one of the constraints already, all of them
-        bind only if a member charged to the share is placed.
+        """Add the constraints of a share. If the use of pods outside the problem breaks one of them already, all of
+        them bind only if a member charged to the share is placed.
         """
         rows = list(self._rows_of(share))
         if all(least <= most for _, least, most in rows):

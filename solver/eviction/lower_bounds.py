@@ -91,8 +91,8 @@ class _Columns:
 
 @dataclass(frozen=True)
 class EvictionPrices:
-    """Lower bounds on the price of victims for each node of an instance. One domain of `level` (or ROOT) must hold the
-    gang.
+    """Lower bounds on the price of victims for each node of an instance. One domain of `level` (or ROOT, the whole
+    cluster) must hold the gang.
 
     `slots[node, k]`: a lower bound on the additional price of victims if a node gets member k + 1 after k members, in
     units of `1 << weights.shift`. `needed`: the members that are missing to the gang's minimum. `shares[victim]`: for a
@@ -133,7 +133,9 @@ class EvictionPrices:
 
     @cached_property
     def _by_node(self) -> tuple[Counts, Counts]:
-        """Two arrays: the positions in `instance.useful` in order of the victims' nodes, and these nodes."""
+        """Two arrays that list the useful victims in order of their nodes: the victims' positions in `instance.useful`,
+        and their nodes.
+        """
         order: Counts = np.argsort(self.columns.node, kind="stable")
         return order, self.columns.node[order]
 

@@ -34,8 +34,8 @@ _PORTION = 1 / 2
 
 @dataclass(frozen=True, slots=True)
 class HeldMembers:
-    """By domain of the required level (or ROOT), how many members it holds (`counts`). Neither the gang's minimum nor
-    the minimums of its sets must be reached.
+    """By domain of the required level (or ROOT, the whole cluster), how many members it holds (`counts`). Neither the
+    gang's minimum nor the minimums of its sets must be reached.
 
     `plans`: the placement of these members, for domains that were filled one by one. The plans have no goals.
     """
@@ -55,8 +55,8 @@ class Nearest:
 
 
 def held_by_domains(problem: Problem, budget: TimeBudget) -> HeldMembers:
-    """Return how many members each domain of the required level (or ROOT) can hold without evictions. Neither the
-    gang's minimum nor the minimums of its sets must be reached.
+    """Return how many members each domain of the required level (or ROOT, the whole cluster) can hold without
+    evictions. Neither the gang's minimum nor the minimums of its sets must be reached.
 
     Pinned members in the domain count.
     """

@@ -121,10 +121,10 @@ def _fits_somewhere(instance: Instance, budget: TimeBudget) -> bool:
 
 
 def _counted(instance: Instance) -> bool | None:
-    """Return whether a plan exists, by counting members. Every victim on the nodes that a plan uses counts as evicted.
+    """Return whether a plan exists, by counting members. None if counting does not decide this.
 
-    None if counting does not decide this: the plans that it finds exceed limits on evictions, or counting does not
-    express all constraints of the gang.
+    Every victim on the nodes of a counted plan counts as evicted. Counting decides nothing if all counted plans exceed
+    limits on evictions, or if counting does not express all constraints of the gang.
     """
     cleared_room = has_room(cleared(instance))
     if not cleared_room:

@@ -47,7 +47,7 @@ _EFFORT = 240
 
 @dataclass(frozen=True, slots=True)
 class BlockPlace:
-    """A domain in which a block is to be placed: its level (or ROOT) and its number."""
+    """A domain in which a block is to be placed: its level (or ROOT, the whole cluster) and its number."""
 
     level: int
     domain: int

@@ -45,7 +45,7 @@ def greedy_plans(
 
 def plans_of(instance: Instance, over: DeadlineCheck = no_deadline_check) -> Iterator[Plan]:
     """Yield plans of an instance: one plan for each domain that may hold the gang, the most promising domain first.
-    They end when `over` returns True.
+    When `over` returns True, no further plan is yielded.
     """
     pods = RunningPods(instance)
     for seats in instance.deadline.iterate(_asked_for(instance), every=1):

@@ -145,8 +145,8 @@ def _shares(problem: Problem, placed: Collection[int], nodes: Nodes, victims: Se
 def _owners(problem: Problem, placed: Collection[int], nodes: Nodes, victims: Sequence[int]) -> dict[int, int]:
     """Return, by victim, the gang for which the victim is evicted.
 
-    This is the first gang that uses a node of the victim, or a node of another victim of the same running gang. A gang
-    that conflicts with one of these victims counts like a gang that uses the node.
+    This is the first gang that needs the eviction: it uses a node of the victim, or conflicts with the victim. If the
+    victim belongs to a running gang, it is the first gang that needs the eviction of any victim of that running gang.
     """
     new = {gang: list(_new(problem, gang, nodes)) for gang in placed}
     used = {gang: {node for _, node in seats} for gang, seats in new.items()}

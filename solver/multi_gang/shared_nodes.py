@@ -118,7 +118,9 @@ def set_of(gang: Problem) -> PodSet:
 
 
 def _level(gang: Problem) -> int:
-    """Return the narrowest level of which one domain must hold the gang, or ROOT."""
+    """Return the narrowest level of which one domain must hold the gang; ROOT (the whole cluster) if no level is
+    required.
+    """
     return max((level for level in (gang.required, set_of(gang).required) if level is not None), default=ROOT)
 
 

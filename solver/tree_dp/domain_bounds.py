@@ -25,8 +25,8 @@ and of its parents, then the secondary words.
 
 
 def candidates(tables: DomainTables, level: int, members: int) -> list[tuple[int, DomainCost]]:
-    """Return the domains of a level (or ROOT) that may hold `members` members, each with a lower bound on its goal
-    values. The domain with the best bound comes first.
+    """Return the domains of a level (or ROOT, the whole cluster) that may hold `members` members, each with a lower
+    bound on its goal values. The domain with the best bound comes first.
 
     A bound has the first entries of a `DomainCost`: the primary words, then the potential of the domain and of its
     parents.
@@ -63,11 +63,11 @@ def candidates(tables: DomainTables, level: int, members: int) -> list[tuple[int
 
 
 def _room_by_level(tables: DomainTables, level: int) -> dict[int, Counts]:
-    """Return upper bounds on the members that domains can hold. The keys are the levels from the node out to `level`
-    (or ROOT); each value is an array by domain of the key's level.
+    """Return upper bounds on the members that domains can hold, by level from the node out to `level` (or ROOT, the
+    whole cluster).
 
-    Caps and multiples of a domain and of all domains inside it are respected. So a domain with capacity for 10 members
-    and a cap of 4 counts with 4.
+    Each value is an array by domain of its level. Caps and multiples of a domain and of all domains inside it are
+    respected. So a domain with capacity for 10 members and a cap of 4 counts with 4.
     """
     tree, rules = tables.instance.tree, tables.rules
     room = tables.instance.capacity[tables.kind.shape]
@@ -87,8 +87,8 @@ def _room_by_level(tables: DomainTables, level: int) -> dict[int, Counts]:
 
 
 def _allowed_around(tables: DomainTables, level: int, members: int) -> NDArray[np.bool_]:
-    """Return, by domain of `level` (or ROOT), whether all `members` can be in the domain and none elsewhere, as far as
-    the constraints on other domains decide it.
+    """Return, by domain of `level` (or ROOT, the whole cluster), whether all `members` can be in the domain and none
+    elsewhere, as far as the constraints on other domains decide it.
 
     These constraints are the caps and multiples of the wider domains around the domain, and the domains elsewhere that
     must have members.

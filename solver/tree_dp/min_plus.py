@@ -191,7 +191,9 @@ class Products:
     _products: dict[tuple[tuple[int, int], ...], WordTable] = field(default_factory=dict)
 
     def power(self, key: int, times: int) -> WordTable:
-        """Return the table of `times` children that all have this key. Raises `OutOfTimeError`."""
+        """Return the table of `times` alike children together. `key`: the number of the table of one child. Raises
+        `OutOfTimeError`.
+        """
         if times == 0:
             return nothing(self.words)
         if times == 1:
@@ -208,8 +210,8 @@ class Products:
         return known
 
     def product(self, groups: tuple[tuple[int, int], ...]) -> WordTable:
-        """Return the table of children of several keys together. `groups`: pairs of a key and the number of children
-        with this key.
+        """Return the table of several children together. `groups`: pairs of a key (the number of a child's table) and
+        the number of children with this table.
 
         Products of the last pairs that were computed before are reused. Raises `OutOfTimeError`.
         """

@@ -263,10 +263,10 @@ class Mixtures:
         return last
 
     def _waste(self, level: int, reached: Mapping[GoalPart, int]) -> _Waste:
-        """Return the weights of all goals up to waste, for plans inside a domain of `level`.
+        """Return the weights of all goals up to waste in the costs of plans inside a domain of `level`.
 
-        `reached`: values of goal parts that are known already. The digit of such a part is just large enough for its
-        value.
+        `reached`: values of goal parts that are known already. The digit of such a part is only as large as its value
+        needs.
         """
         instance = self.instance
         inside = [(each, instance.problem.levels[each]) for each in range(level + 1, instance.tree.depth)]

@@ -101,12 +101,12 @@ class BestPaths:
             totals = rests
 
     def _first_by_name(self, level: int, alike: list[int], used: int) -> list[int]:
-        """Return those of the domains `alike`, which differ in names only, that the plan with the first node names can
-        use. A plan uses at most `used` of them.
+        """Return those of the domains `alike` that the plan with the first node names can use. The domains differ in
+        names only, and a plan uses at most `used` of them.
 
-        A domain is left out if `used` other domains are preferred to it. A domain is preferred to another if each of
-        its nodes' names comes before the corresponding name of the other. Names correspond by class of alike nodes, and
-        by their order in the class.
+        A domain is left out if `used` other domains are preferred to it. One domain is preferred to another if each of
+        its node names comes before the corresponding name of the other. The n-th name in a class of alike nodes
+        corresponds to the n-th name in the same class of the other domain.
         """
         if level < self._last - 1 or len(alike) <= used or not self.tables.has_all_goals:
             return alike
@@ -178,7 +178,7 @@ class BestPaths:
         return before + self._least(step.key, part)
 
     def _least(self, key: int, counts: Vector) -> int:
-        """Return the least later cost of `counts` members in a domain with this key."""
+        """Return the least later cost of `counts` members in a domain. `key`: the number of the domain's table."""
         if (key, counts) not in self._in_domain:
             self._states.spend(1)
             sort = self.tables.known[key]

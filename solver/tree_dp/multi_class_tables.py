@@ -138,8 +138,10 @@ class Tables:
         return int(table[counts])
 
     def children(self, level: int, number: int) -> dict[int, list[int]]:
-        """Return, by key, the children of a domain that can hold members. Keys ascend, so the order is the same for
-        alike domains.
+        """Return the children of a domain that can hold members, by the number of their table (key). Alike children
+        share a table.
+
+        Keys ascend, so the order is the same for alike domains.
         """
         found: dict[int, list[int]] = {}
         for child in self.rules.instance.tree.children(level, number):

@@ -25,7 +25,8 @@ class _Open:
     """A domain in which members are being placed.
 
     `count` and `sum`: the number of members in its finished children, and their cost. `totals`: whether the domain may
-    have each number of members at the end in a best plan. `waiting`: by key, the children that have no member yet.
+    have each number of members at the end in a best plan. `waiting`: by the number of their common table (key), the
+    children that have no member yet.
     """
 
     domain: Domain
@@ -220,7 +221,9 @@ class _Seating:
         return bool((done == self.tables.raw[around.domain.key][:, count : count + 1]).all())
 
     def _must_have(self, key: int) -> bool:
-        """Return whether children with this key must have members: their table has no feasible plan for 0 members."""
+        """Return whether each child with the table `key` must have members: the table has no feasible plan for 0
+        members.
+        """
         return bool(self.tables.products.tables[key][0, 0] >= INFEASIBLE_COST)
 
     def _opened(self, domain: Domain, totals: Totals) -> _Open:

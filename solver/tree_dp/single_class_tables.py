@@ -290,12 +290,12 @@ class DomainTables:
         return self.products.tables[domain.key]
 
     def domains(self, level: int) -> list[Domain]:
-        """Return all domains of a level (or ROOT) that can hold a member."""
+        """Return all domains of a level (or ROOT, the whole cluster) that can hold a member."""
         found = (self.domain(level, number) for number in range(self.instance.tree.count(level)))
         return [domain for domain in found if domain is not None]
 
     def domain(self, level: int, number: int) -> Domain | None:
-        """Return a domain of a level (or ROOT) by its number; None if it can hold no member."""
+        """Return a domain of a level (or ROOT, the whole cluster) by its number; None if it can hold no member."""
         if (level, number) not in self._domains:
             self._domains[level, number] = self._written(level, number)
         return self._domains[level, number]
@@ -394,8 +394,8 @@ class DomainTables:
         return self.rules.least[level].get(number, 0), self.rules.caps[level].get(number, _LARGE)
 
     def encloses(self, level: int, members: int) -> NDArray[np.bool_]:
-        """Return, by domain of `level` (or ROOT), whether all `members` members can be in this domain and none
-        elsewhere, although some domains must have members (`CountingRules.least`).
+        """Return, by domain of `level` (or ROOT, the whole cluster), whether all `members` members can be in this
+        domain and none elsewhere, although some domains must have members (`CountingRules.least`).
 
         They cannot if a domain elsewhere must have members, or if a wider domain around it must have more than
         `members` members.

@@ -34,8 +34,8 @@ Use = Mapping[int, int]
 
 @dataclass(frozen=True, slots=True)
 class GangDemand:
-    """A gang of alike members: their shape and number. `level`: one domain of it must hold all of them; ROOT: no such
-    level.
+    """A gang of alike members: their shape and number. `level`: one domain of this level must hold all of them; ROOT:
+    they may be anywhere.
     """
 
     shape: int
