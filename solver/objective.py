@@ -41,12 +41,12 @@ capacity left.
 
 
 class SolvePhase(IntEnum):
-    """The phases of a solve, in order. Each phase optimises some goals.
+    """The phases of a solve, in order. A term of a goal belongs to the first phase in which all values that the term
+    depends on are known.
 
-    A term of a goal belongs to the first phase in which all values that the term depends on are known. PRICE: goal 1,
-    victims. SIZE: goal 2, the number of placed members. WHO: goal 2, ranks of the placed members. SPREAD: goal 3,
-    compactness and preferences. START: goal 3, terminating capacity. ROOM: goal 4, waste. ORDER: goal 5, ranks. NAMES:
-    goal 6, ties.
+    PRICE: goal 1, victims. SIZE: goal 2, the number of placed members. WHO: goal 2, ranks of the placed members.
+    SPREAD: goal 3, compactness and preferences. START: goal 3, terminating capacity. ROOM: goal 4, waste. ORDER: goal
+    5, ranks. NAMES: goal 6, ties.
     """
 
     PRICE = 0

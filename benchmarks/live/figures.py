@@ -11,8 +11,8 @@ from typing import Any
 from benchmarks.live.modes import FLOOR, JOB_PHALANX, JOB_STOCK, MODES, PHALANX, STOCK_OF, Lot
 
 ALLOWED = 1.25
-"""The factor by which a row may exceed the earlier run: its time divided by that of the stock scheduler, and the
-seconds that it takes longer than the stock scheduler.
+"""The factor by which a row may exceed the earlier run. It limits the row's ratio to the stock scheduler, and the
+seconds that the row takes longer than the stock scheduler.
 """
 OURS = (PHALANX, JOB_PHALANX)
 

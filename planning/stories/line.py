@@ -13,7 +13,7 @@ from planning.decision import Refusal, WaitReason
 
 _SHOWN = 3
 _LAST = "~"
-"""A text that sorts after every RFC 3339 time. It stands for the creation time of a gang that timed out, so this gang
+"""A text that sorts after every RFC 3339 time. Used as the creation time of a gang that timed out, so that this gang
 comes after the other gangs of its priority.
 """
 

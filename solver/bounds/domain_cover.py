@@ -25,8 +25,8 @@ uses two nodes.
 """
 
 _PLENTY = 2
-"""If a domain has at least this many times the amount of each resource that the gang's minimum requests, `too_few`
-skips the slower check of how members pack on the domain's nodes.
+"""`too_few` skips the slower check of how members pack on nodes in domains with plenty of capacity. A domain has plenty
+if it has this many times what the gang's minimum requests, of each resource.
 """
 _MIXTURES = 1000
 """The most combinations of members of different shapes that `_packable` enumerates for one node. If there are more

@@ -89,8 +89,8 @@ def spread_of(instance: Instance, solved: Solved) -> DomainCounts:
 def _at_best(instance: Instance, seats: list[Seat]) -> tuple[list[Instance], DomainCounts]:
     """Return two values: a list of ever smaller instances, and the lower bound on the number of domains of each level.
 
-    The first instance of the list is the whole one. The instance at index n has, on each of the first n levels, only
-    the domains that a plan can use if it uses no more domains of the level than the lower bound.
+    The first instance of the list is the whole one. The instance at index n is narrowed on its first n levels. On such
+    a level it has only the domains that a plan with the least number of domains can use.
     """
     chain, bounds = [instance], list[int]()
     sets = [[seat for seat in seats if seat.pod_set == position] for position in range(len(instance.problem.sets))]

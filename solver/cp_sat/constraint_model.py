@@ -31,8 +31,8 @@ def model_of(instance: Instance, kinds: tuple[MemberClass, ...]) -> Model:
 
 
 def _room(model: Model) -> None:
-    """Add the capacity: on every node and for every resource, the requests of the placed members are at most the free
-    amount plus the requests of the node's evicted victims.
+    """Add the capacity constraints: on every node, placed members request no more of a resource than is free once the
+    node's victims are evicted.
     """
     for node, seats in enumerate(model.instance.deadline.iterate(model.on_node)):
         if seats:
@@ -150,8 +150,8 @@ def _one_slice(model: Model, pod_set: int, level: int, ranks: range) -> None:
 
 
 def _multiples(model: Model) -> None:
-    """Add the `Multiple` constraints of the sets and of the gang: the number of their placed members in each domain of
-    the constraint's level is a multiple of the constraint's `of`.
+    """Add the `Multiple` constraints of the sets and of the gang. Each one requires that the number of placed members
+    in each domain of a level is a multiple of `of`.
     """
     for position, pod_set in enumerate(model.instance.problem.sets):
         for rule in pod_set.multiples:

@@ -149,10 +149,9 @@ def _wait_for(model: Model, taken: Sum, now: Sum, wait: IntVar) -> None:
 def waste(model: Model, solution: Solution) -> Iterator[Stage]:
     """Goal 4, `waste`: minimise the free capacity that remains, in four parts.
 
-    (a) is the capacity that remains in the narrowest domain that holds the gang, (b) in the wider domains around this
-    domain, and (c) in the touched domains inside it, level by level. (d) is the number of touched domains inside it
-    that have capacity left. The gang uses the same amount in every plan, so (a) to (c) reduce to the potential of the
-    domains.
+    (a) counts the narrowest domain that holds the gang, (b) the wider domains around it, and (c) the touched domains
+    inside it, level by level. (d) is the number of touched domains inside it that have capacity left. The gang uses the
+    same amount in every plan, so (a) to (c) reduce to the potential of the domains.
     """
     if not any(placed_in_sets(model, solution)):
         return

@@ -173,8 +173,8 @@ class _View:
         return {0: Sum((), 1)} if level == ROOT else self.touched[level]
 
     def _inside(self, level: int, domain: int) -> tuple[int, Sum]:
-        """Return two values: the potential of a domain for this gang, and the amount of the scarcest resource that
-        members of all gangs use on the same nodes, as a model expression.
+        """Return two values: the potential of a domain for this gang, and what members of all gangs use of the scarcest
+        resource on the same nodes.
         """
         nodes = [node for node in self.tree.nodes(level, domain) if node in self.eligible]
         return sum(self.model.instance.potential[node] for node in nodes), total(

@@ -33,9 +33,9 @@ class _Bound:
 class _Rows:
     """The constraints of one quota.
 
-    `used[share]`: the use of a share, namely what is charged to it directly, and what each share below it uses beyond
-    the quota that it does not lend (`QuotaShare.kept`). `coming[share]`: the new members that may be charged to a
-    share, as triples of a member class, a node and the variable that counts them there.
+    `used[share]`: the use of a share. It has two parts: what is charged to the share directly, and what each share
+    below it uses beyond the quota that it does not lend. `coming[share]`: the new members that may be charged to a
+    share. They are triples of a member class, a node and the variable that counts them there.
     """
 
     def __init__(self, model: Model, quota: Quota) -> None:

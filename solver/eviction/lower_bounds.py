@@ -277,10 +277,10 @@ class _Gangs:
 
 
 def _gangs(instance: Instance, level: int, columns: _Columns, weights: LexicographicWeights) -> _Gangs:
-    """Return the shares of a running gang's price for those of its victims that the gang cannot spare, because it is
-    evicted whole if one of them is evicted.
+    """Return shares of running gangs' prices for the victims that their gang cannot spare: if one of them is evicted,
+    so is the whole gang.
 
-    If some other pod of such a gang may not be evicted, these victims can never be evicted (`_Gangs.fixed`).
+    If some pod of such a gang may not be evicted, these victims can never be evicted (`_Gangs.fixed`).
     """
     problem = instance.problem
     members: dict[int, list[int]] = {}

@@ -34,7 +34,7 @@ _Candidate = tuple[int, float, int, int]
 """A node for one more member, as four values by which candidates are compared.
 
 They are the number of pods in the node's topology spread groups, a lower bound of the member's cost, the node's place
-in the order of `filling_order`, and the node.
+in the `filling_order`, and the node.
 """
 
 _TRIES, _AGAIN = 24, 3

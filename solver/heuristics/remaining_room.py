@@ -303,8 +303,8 @@ class RemainingRoom:
         return running.falls_short(more.union(each for each in self._pods.members[gang] if each in self.gone), count)
 
     def _price(self, victim: int, wanted: int) -> float:
-        """Return the weight that the eviction of a victim costs: its own weight or, if the eviction breaks its gang, a
-        share of the weight of the whole gang.
+        """Return the weight that the eviction of a victim costs. If the eviction breaks a gang, this is a share of the
+        weight of the whole gang.
 
         Infinite if the victim cannot be evicted, or if a member may have affinity to it. `wanted`: how many members
         still need a node; the gang's weight is divided by at most this number.

@@ -19,8 +19,8 @@ raised.
 """
 
 DomainCost = tuple[int, ...]
-"""The goal values of a domain in the order of the goals: the primary words of its vector, the potential of the domain
-and of its parents, then the secondary words.
+"""The goal values of a domain in their order: the primary words of its vector, the potential of the domain and of its
+parents, then the secondary words.
 """
 
 

@@ -14,8 +14,8 @@ from solver.tree_dp.class_vectors import Vector, splits, splitting
 from solver.tree_dp.multi_class_tables import NOTHING, MergeStep, TableEffort, Tables
 
 _Split = tuple[Vector, Vector]
-"""A division of members at one `MergeStep`, as two count vectors: the members of the children that were merged in
-earlier steps, and the members of the child that this step adds.
+"""A division of members at one `MergeStep`, as two count vectors. The first has the members of the children merged in
+earlier steps. The second has the members of the child that this step adds.
 """
 
 
