@@ -175,9 +175,11 @@ def _width(shape: _Shape) -> int:
 
 
 def _shape_of(states: Iterable[NodeState]) -> _Shape:
-    """Return the resources with figures: cpu, and the extended resources with the largest allocatable sums.
+    """Return the resources for which capacity figures are computed: cpu, and the extended resources with the largest
+    allocatable sums.
 
-    cpu has sizes of pods only if the cluster has no extended resource.
+    Each resource has the sizes of pods for which the largest start is computed. cpu has such sizes only if the cluster
+    has no extended resource.
     """
     total: defaultdict[str, int] = defaultdict(int)
     largest: defaultdict[str, int] = defaultdict(int)

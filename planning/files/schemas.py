@@ -109,7 +109,9 @@ def _unknown(error: "ValidationError", name: str, prefix: str) -> Iterator[Wrong
 
 
 def remedy_for(word: str, known: Sequence[str]) -> str:
-    """Return the remedy for an unknown word: the known words that resemble it, or to remove it."""
+    """Return the remedy for an unknown word: to write one of the known words that resemble it. If none does, the remedy
+    is to remove the word.
+    """
     folded = {each.casefold(): each for each in known}
     alike = get_close_matches(word.casefold(), list(folded), _OFFERED, _LIKE)
     return f"did you mean {' or '.join(folded[each] for each in alike)}?" if alike else "remove it"

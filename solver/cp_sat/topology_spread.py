@@ -1,7 +1,7 @@
 """Hard topology spread as constraints of a CP-SAT model.
 
-A pod that is already in a group may stay, however uneven the groups are. So a group is limited only if the plan places
-a new member there (KEP 895, `doNotSchedule`).
+The scheduler checks topology spread only for a pod that it binds, not for pods that run already. So a group of nodes is
+limited only if the plan places a new member in it (KEP 895, `doNotSchedule`).
 """
 
 from collections import Counter

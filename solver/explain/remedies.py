@@ -323,10 +323,11 @@ def _spread_with(rule: Spread, groups: tuple[str | None, ...]) -> Spread:
 
 
 def _with_groups(problem: Problem, groups: tuple[str | None, ...], new: tuple[Node, ...]) -> tuple[str | None, ...]:
-    """Return the groups (by node) of the old nodes, followed by the groups of the `new` nodes.
+    """Return, by node, the groups of the old nodes and then of the `new` nodes. `groups`: by old node, its group in a
+    constraint.
 
-    If every old node has a group of its own, so has each new node. Otherwise a new node has the group of another node
-    in its domain.
+    If every old node has a group of its own, each new node gets one, too. Otherwise a new node gets the group of
+    another node in its domain.
     """
     named = [group for group in groups if group is not None]
     if len(set(named)) == len(named):
