@@ -29,7 +29,7 @@ MOST_ADDED = 20_000
 
 
 def added_nodes(values: Iterable[str], most: int = MOST_ADDED, instead: str = "") -> dict[str, int]:
-    """Return the number of added nodes by the node that they copy, parsed from texts such as `4=node-5`.
+    """Return, by name of a node, how many copies of it are added, parsed from texts such as `4=node-5`.
 
     :param most: the most nodes that may be added, of all kinds together.
     :param instead: what the user can do instead, appended to the error about more than `most` nodes.

@@ -45,9 +45,9 @@ class OneByOne:
     def displaced(self, decisions: Sequence[Decision]) -> list[Decision]:
         """Return those rejections among `decisions` that depend on where the other gangs of this priority are placed.
 
-        Such a gang is proven infeasible on the capacity that the gangs before it leave. But if it were planned alone,
-        it would not be proven infeasible. Or its pods have affinity to pods of another gang, so its plan depends on
-        their nodes.
+        The rejection is proven on the capacity that the gangs before this gang leave. It depends on them if the gang
+        would not be proven infeasible when it is planned alone. It also depends on them if its pods have affinity to
+        pods of another gang.
         """
         found, taken = list[Decision](), False
         for decision in decisions:
