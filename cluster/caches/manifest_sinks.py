@@ -11,6 +11,7 @@ from typing import Any
 from cluster.caches.journal import Journal
 from cluster.caches.sinks import Changing
 from kube.catalog import Catalog, ObjectKey
+from kube.kept_objects import KeptObject
 
 log = logging.getLogger(__name__)
 
@@ -169,7 +170,7 @@ class ManifestsOfKind:
     def _keep(self, manifest: Mapping[str, Any]) -> None:
         key = self._key(manifest)
         self._keys.add(key)
-        self._manifests.keep(key, manifest)
+        self._manifests.keep(key, KeptObject(manifest))
 
     def _forget(self, key: ObjectKey) -> None:
         self._keys.discard(key)

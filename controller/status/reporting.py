@@ -89,6 +89,10 @@ EVENT_OF_PHASE: Mapping[Phase, Reason] = {
 }
 """The event for each phase that a gang reaches. The steps themselves record the events of the last three phases."""
 
+_STEPS_OF_OUR_OWN = frozenset({events.GANG_NOMINATED.name, events.GANG_RELEASED.name})
+"""The events that only the Gang object gets. They are steps on the way from GangPlanned to GangPlaced, which say what
+the user of a workload wants to know; each further event on a Job would be one more write of the API server."""
+
 PODS_TOLD = 8
 """The most gated members of a gang that get an event when their message changes. `kubectl describe pod` shows events,
 but not the messages of conditions. An event on each of 500 members would cost the API server 500 writes for one
@@ -396,11 +400,12 @@ class Reporter:
         return Effects(reported=noted)
 
     def _tell(self, gang_state: ReconcileState, reason: Reason, note: str) -> None:
-        """Record an event on the gang, and on the object that asked for it if that is another object."""
+        """Record an event on the gang, and on the workload that asked for it unless only the gang gets such events."""
         _log(gang_state, reason, note)
         self._recorder.record(self.ref(gang_state), reason, note)
-        if gang_state.gang.source.kind not in (GANG_KIND, "Pod") and gang_state.gang.source.uid:
-            self._recorder.record(gang_state.gang.source, reason, note, related=self.ref(gang_state))
+        asked_by = gang_state.gang.source
+        if asked_by.kind not in (GANG_KIND, "Pod") and asked_by.uid and reason.name not in _STEPS_OF_OUR_OWN:
+            self._recorder.record(asked_by, reason, note, related=self.ref(gang_state))
 
     def pod_conditions(
         self, gang_state: ReconcileState, decision: Decision, cluster_view: ClusterView

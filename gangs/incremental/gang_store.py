@@ -14,9 +14,9 @@ from typing import TypeVar
 
 from gangs.coexistence.ownership import CededToOthers, systems_ceded_to
 from gangs.dialects.claims import ceded_to_others
-from gangs.dialects.protocol import Dialect, Grouping
+from gangs.dialects.protocol import Dialect
 from gangs.dialects.reading import read_by
-from gangs.dialects.table import DIALECTS
+from gangs.dialects.table import DIALECTS, GROUPING
 from gangs.dialects.topologies import described_topologies
 from gangs.incremental.dependencies import (
     LABELS,
@@ -328,13 +328,13 @@ class GangStore:
         They are the pods of the gang, of gangs that are grouped with it, and of gangs in the same company
         (`Grouping.company`). For a dialect without groups, they include the pods of the Job with the gang's name.
         """
-        keys = {about}
-        if isinstance(dialect, Grouping):
-            keys = dialect.grouped(about, self._pods.linked, sources)
+        keys, grouping = {about}, GROUPING.get(dialect.name)
+        if grouping is not None:
+            keys = grouping.grouped(about, self._pods.linked, sources)
         found = {pod.key: pod for key in keys for pod in (*self._pods.named(key), *self._pods.ceded(key))}
         inputs.update(KeptPods.input_of(key) for key in keys)
-        if isinstance(dialect, Grouping):
-            for company in {dialect.company(pod) for pod in found.values()} - {None}:
+        if grouping is not None:
+            for company in {grouping.company(pod) for pod in found.values()} - {None}:
                 found |= {pod.key: pod for pod in self._pods.company(dialect.name, company)}
                 inputs.add(KeptPods.input_of_company(dialect.name, company))
         else:
