@@ -68,7 +68,7 @@ class ClusterView:
         with_lost = dict(self.made_again)
         for gang in self.reading.gangs:
             yield with_lost.pop(gang.key, gang)
-        yield from with_lost.values()  # parts of workloads, which are not read while they have no pods
+        yield from with_lost.values()  # gangs without any pod now: parts of workloads, which `reading` then lacks
 
 
 class ClusterViewReader:
@@ -103,7 +103,7 @@ class ClusterViewReader:
         if read is None:
             self.journal.lose()
             view = self.read()
-            return replace(view, objects=view.objects | entries.objects)  # the second view lists no changed objects
+            return replace(view, objects=view.objects | entries.objects)  # `view` lists none after `lose`
         concerned, kept = read | self._held(), self._kept
         return ClusterView(
             sources=sources,
@@ -207,7 +207,9 @@ def _by_gang(pods: Iterable[Pod]) -> Mapping[GangKey, Mapping[str, Pod]]:
 
 
 def _named_by(objects: Iterable[ObjectKey], *sources: Sources) -> Iterator[GangKey]:
-    """Yield the gangs to which changed objects may matter: the objects define them, or mirror them now or before."""
+    """Yield the gangs to which changed objects may matter: gangs that the objects define, and gangs whose mirrors they
+    are or were before the change.
+    """
     for key in objects:
         group, kind, namespace, name = key
         for dialect in DIALECTS:

@@ -111,7 +111,9 @@ class Notes:
     untried: str = ""
     """The message about released members that no scheduler tries; "" if there are none."""
     timed_out: bool | None = None
-    """Whether the schedule timeout is over. None keeps the previous value, and False once the gang is released."""
+    """Whether the gang's schedule timeout is over. None: the condition TimedOut keeps its value until the gang is
+    released, and is False from then on.
+    """
     withdrawal: Withdrawal | None = None
     """Why members that had started are evicted now. The status shows it until the gang is released again."""
 

@@ -331,7 +331,7 @@ class Controller:
 
 
 def holds_meanwhile(gang_state: ReconcileState) -> bool:
-    """Return whether a gang keeps its reserved capacity until planning has a result, however long planning takes.
+    """Return whether a gang keeps its reserved capacity while it is planned again, however long planning takes.
 
     True if the gang needs a new plan only because it has lost further members while others are being recreated. The old
     plan is still valid for the others.

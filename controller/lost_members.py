@@ -25,7 +25,7 @@ from kube.placeholders import is_seat, matched, to_come
 from timing.clock import SYSTEM_CLOCK, Clock, seconds_since
 
 _MAKES_NONE = ("Pod", "Gang", "PodGroup")
-"""Kinds of objects that ask for a gang and create no pods."""
+"""Kinds of objects that ask for a gang and create no pods, so that it is unknown whether lost pods are recreated."""
 
 _At = tuple[str, str]
 """A member's position in its gang: its pod set and the name of its pod. A recreated pod has the position of the lost
@@ -106,7 +106,7 @@ class LostMembers:
             self._read[key] = read
         if last is not None and read is not last and before is not None:
             self._note(last, read, before, cluster_view)
-        of_a_part = last is not None and last.part  # such a gang is not read while it has no pods
+        of_a_part = last is not None and last.part  # a part of a workload is not read while it has no pods
         base = replace(last, members=()) if last is not None and of_a_part and read is None else read
         manifest = _workload(base, cluster_view) if base is not None and key in self._lost else None
         if base is None or manifest is None:

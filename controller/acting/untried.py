@@ -190,7 +190,7 @@ def _held(pod: Pod, sources: Sources) -> bool:
 
 
 def _let_go(pod: Pod, status: Mapping[str, object]) -> str:
-    """Return when the member was released (RFC 3339); "" if that is not known.
+    """Return when the member was released (RFC 3339); "" if the time is not known.
 
     A pod that an older version of Phalanx released lacks the time. Then it is the time of the gang's release.
 

@@ -364,7 +364,8 @@ def _fallen(
         return Cause.MEMBER_GONE, vanished
     if changed := _changed(situation, record):
         return Cause.REQUEST_CHANGED, changed
-    # A member that came later has no place in the plan. It cannot replace a member beside which the plan was made.
+    # Members that arrived after planning do not count: the plan has no node for them, so they cannot replace a planned
+    # member that is gone.
     if not situation.gang.suffice(_counted_on(situation.gang, record)):
         return Cause.MEMBER_GONE, "a member beside the planned ones is gone, and too few are left"
     return _capacity_lost(situation, planned, victims)
@@ -425,7 +426,7 @@ def _vanished(situation: Situation, record: PlanRecord) -> str:
 
 
 def _changed(situation: Situation, record: PlanRecord) -> str:
-    """Return the message if the gang's request has changed since it was planned; "" if it has not.
+    """Return a message if the gang's request has changed since the gang was planned; "" if it has not.
 
     Once a member of the plan has been released, a change is ignored, because the other members must follow it.
     """

@@ -66,7 +66,7 @@ class PlanRevalidation:
         return EVICTED if any(each.member.pod.key in going for each in decision.assignments) else ""
 
     def _moved(self, decision: Decision, before: ClusterView) -> str:
-        """Return `MOVED` if the domains of the plan's nodes may have changed, else ""."""
+        """Return the message `MOVED` if a node of the plan may be in another domain now, else ""."""
         names = {each.node for each in decision.assignments}
         labels = _labels(self._cluster_view.snapshot, names)
         alike = list(before.topologies) == list(self._cluster_view.topologies)

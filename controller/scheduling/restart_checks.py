@@ -157,7 +157,7 @@ class RestartChecks:
         self._wake()
 
     def _has_none(self, gang: Gang, cluster_view: ClusterView) -> bool:
-        """Return whether planning proves that the gang's missing members fit nowhere beside its running members."""
+        """Return whether planning proves that the gang's lost members fit nowhere beside its running members."""
         decision = self._planned(gang, cluster_view)
         return (
             decision is not None

@@ -32,7 +32,7 @@ class DescribedKinds:
         """Whether a status could not be written."""
 
     def show(self, cluster_view: ClusterView) -> None:
-        """Update the statuses of all WorkloadKinds. There are few, so their number is not limited."""
+        """Update the statuses of all WorkloadKinds in one call, because a cluster has few of them."""
         sources, left = cluster_view.sources, 0
         troubles = self._cache.troubles()
         for manifest in sources.of_kind(GROUP, KIND):

@@ -132,9 +132,10 @@ def mirror_name(gang: Gang, existing: GangObjects) -> NamespacedName:
 def _is_free(there: Manifest | None, gang: Gang, place: NamespacedName) -> bool:
     """Return whether the gang's mirror may have this namespace and name.
 
-    True if no Gang object has them, or if the object there is a mirror of this gang that lacks the mark of Phalanx.
-    A controller creates such an object if it dies, or gets no answer, before it writes the mark. It is recognised by
-    the annotation, and by a content as wanted, or by the wanted labels and owner (or no owner) without a status.
+    True if no Gang object has them, or if the object there is a mirror of this gang that lacks the mark of Phalanx. A
+    controller leaves such an object if it dies, or gets no answer, before it writes the mark. The object is recognised
+    by its annotation `phalanx.dev/mirrors`, and by one of two facts. Either its whole content is as wanted, or it has
+    no status, the wanted labels, and the wanted owner or none.
 
     :param there: the present Gang object with this name; None if there is none.
     """

@@ -36,7 +36,9 @@ REST = "_other"
 
 @dataclass(frozen=True, slots=True)
 class WaitingGang:
-    """A gang that is not placed. `reason`: of its status. `since`: when it was created, or last ceased to be placed."""
+    """A gang that is not placed. `reason`: the reason in its status. `since`: when it was created, or when it last
+    ceased to be placed.
+    """
 
     namespace: str
     reason: str
