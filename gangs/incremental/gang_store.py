@@ -153,7 +153,9 @@ class GangStore:
         return tuple(self._gangs[GangKey(names[at], namespace, name)] for at, namespace, name in self._order)
 
     def read_as(self, name: GangKey) -> tuple[Gang, ...]:
-        """Return the gangs that were read by this key: those that pods or objects with this name belong to."""
+        """Return the gangs in the reading of this key: the gangs to which pods or objects with its namespace and name
+        belong.
+        """
         return self._readings.get(name, Reading()).gangs
 
     def faults_of(self, name: GangKey) -> tuple[Fault, ...]:
@@ -291,7 +293,9 @@ class GangStore:
         return Changed(changed, faults=faults)
 
     def _asks(self, about: GangKey) -> bool:
-        """Whether a pod names this key, or an object has its name and is of a kind that its dialect reads."""
+        """Whether this key must be read: a pod names it, or an object of a kind that its dialect reads has its
+        namespace and name.
+        """
         if self._pods.named(about) or self._pods.ceded(about):
             return True
         called = self._sources.catalog.called(about.namespace, about.name)

@@ -154,7 +154,8 @@ def constraints(groups: Sequence[SubGroup]) -> Iterator[tuple[str, TopologyConst
 
 
 def wishes(groups: Sequence[SubGroup]) -> tuple[tuple[LevelWish, ...], tuple[Span, ...]]:
-    """Return all levels that subgroups name, with their fields, and each subgroup's pair of required and preferred.
+    """Return all levels that subgroups name, each with the field that names it, and for each subgroup its pair of
+    required and preferred level.
 
     The preferred level of a pair must not be the wider one.
     """
@@ -168,7 +169,7 @@ def wishes(groups: Sequence[SubGroup]) -> tuple[tuple[LevelWish, ...], tuple[Spa
 
 
 def topology_of(spec: PodGroupSpec) -> str | None:
-    """Return the topology that a PodGroup or one of its subgroups names; None if none does. All must name the same."""
+    """Return the first topology that a PodGroup or one of its subgroups names; None if none does."""
     own = [spec.topology_constraint] if spec.topology_constraint is not None else []
     named = [each.topology for each in (*own, *(each for _, each in constraints(spec.sub_groups)))]
     return next((each for each in named if each), None)

@@ -113,11 +113,11 @@ class KoordinatorDialect:
         return groups.selector_of(pod)
 
     def group_statuses(self, key: GangKey, view: StatusView) -> Iterator[ObjectStatus]:
-        """Return the statuses of the gang's PodGroups."""
+        """Return the statuses that the gang's PodGroups should have."""
         return status.group_statuses(key, view)
 
     def topology_status(self, view: TopologyView) -> ObjectStatus:
-        """Return the status of the ClusterNetworkTopology."""
+        """Return the status that the ClusterNetworkTopology should have: its domains with their numbers of nodes."""
         return status.topology_status(view)
 
     def no_room_messages(self, no_room: NoRoom) -> Sequence[str]:

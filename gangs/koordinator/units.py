@@ -165,7 +165,9 @@ def unit_of_pods(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Unit 
 
 
 def _min_place(pod: Pod) -> tuple[str, str] | None:
-    """Return path and value of the key `min-available` on a pod; None if it has none. The label is preferred."""
+    """Return path and value of the key `min-available` on a pod, as (path, value); None if it has none. A label takes
+    precedence over an annotation.
+    """
     meta = pod.metadata
     if keys.LIGHT_MIN_AVAILABLE in meta.labels:
         return f"metadata.labels[{keys.LIGHT_MIN_AVAILABLE}]", meta.labels[keys.LIGHT_MIN_AVAILABLE]

@@ -112,7 +112,7 @@ class KueueDialect:
         return units.queue_named(pod.metadata)
 
     def queue_statuses(self, view: StatusView, used: Mapping[GangKey, QuotaUse]) -> Iterator[ObjectStatus]:
-        """Return the statuses of ClusterQueues and LocalQueues."""
+        """Return the statuses that all ClusterQueues and LocalQueues should have."""
         return status.queue_statuses(view, used)
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:

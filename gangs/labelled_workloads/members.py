@@ -87,7 +87,7 @@ class LabelledWorkload:
         return GangKey(dialect, ref.namespace, makers.gang_name(ref.name, self.part))
 
     def workload(self, members: tuple[Member, ...], minimum: int) -> GangWorkload:
-        """Return the members, pod sets and minimum of the gang.
+        """Return the part of the gang that follows from the workload: its members, pod sets and minimum.
 
         :param minimum: the number of pods that must start together. If fewer pods remain near the end of a Job, the
             minimum of the gang is lower.

@@ -1,4 +1,6 @@
-"""The native dialect as the table of dialects knows it."""
+"""Kubernetes' own dialect (PodGroups of scheduling.k8s.io): the implementation of the protocols in
+`gangs.dialects.protocol`.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence

@@ -65,7 +65,9 @@ def _distinct_names(topologies: Sequence[Topology]) -> tuple[str, ...]:
 
 
 def _valid(topology: Topology) -> Choice:
-    """Return the topology; for an invalid one, that the gang waits for its correction."""
+    """Return the topology if it is valid; else a `Missing`, so that the gang waits until a user corrects the topology's
+    object.
+    """
     return Missing(f"{topology.title} to be corrected ({topology.refused})") if topology.refused else topology
 
 
@@ -105,9 +107,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The result of looking up a `Request`: the topology, and what the gang waits for.
+    """The result of looking up the topology that a `Request` names.
 
-    `topology`: None if there is none, or not yet. `waiting_for`: as `Gang.waiting_for`.
+    `topology`: None if there is none, or not yet. `waiting_for`: the objects that the gang waits for, as entries of
+    `Gang.waiting_for`.
     """
 
     topology: Topology | None = None

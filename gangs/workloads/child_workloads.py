@@ -156,7 +156,9 @@ def description_of(manifest: Manifest) -> str:
 
 
 def has_automatic_child(manifest: Manifest) -> bool:
-    """Whether the workload's child is a gang by default in a namespace with `phalanx.dev/automatic`, by its kind."""
+    """Whether the workload's child is of a kind that is a gang without annotations in a namespace with the label
+    `phalanx.dev/automatic`.
+    """
     child = child_kind_of(manifest)
     row = None if child is None else row_of_child(child)
     return row is not None and row.automatic
