@@ -98,11 +98,15 @@ class KoordinatorDialect:
         return units.listed(pod.metadata.annotations)
 
     def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
-        """Return the keys of all units in the GangGroup of `about`, by annotations of pods and of PodGroups."""
+        """Return the keys of all units (PodGroups) in the GangGroup of `about`. Annotations of pods and of PodGroups
+        list them.
+        """
         return _linked(about, linked, sources)
 
     def parts(self, gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
-        """Return the keys of all units of a gang, which is a GangGroup with one pod set for each unit."""
+        """Return all keys by which pods name a gang: those of the units (PodGroups) of the GangGroup, each of which is
+        a pod set.
+        """
         return {gang, *(groups.named_by_set(gang, each) for each in pod_sets if len(pod_sets) > 1)}
 
     def company(self, pod: Pod) -> Hashable | None:

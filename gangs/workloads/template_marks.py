@@ -39,7 +39,9 @@ def marks(row: KindRow | None, template: Template, labels: Mapping[str, str]) ->
 
 @dataclass(slots=True)
 class _Node:
-    """A node in the tree of paths to the pod templates that get marks. `below`: by the next key, the node below."""
+    """A node in the tree of paths to the pod templates that get marks (labels and annotations). `below`: by the next
+    key of a path, the node below.
+    """
 
     marks: Marks = field(default_factory=dict)
     below: "dict[str, _Node]" = field(default_factory=dict)

@@ -38,7 +38,8 @@ _PLACING = ("nodeSelector", "affinity", "tolerations")
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A mapping that is a part of a TrainJob or of its runtime, with its path for messages.
+    """A mapping that is a part of a TrainJob or of its runtime, with its path, so that a message can name a malformed
+    field.
 
     `at`: its path; "" for the whole object. `ref`: the TrainJob. `runtime`: kind and name of the runtime; "" for a part
     of the TrainJob.

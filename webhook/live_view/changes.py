@@ -266,7 +266,9 @@ class LiveFeed:
         self._news.notify_all()
 
     def _take(self, look: Observation) -> None:
-        """Compare an observation with the last one. If something differs, begin a new version and wake the viewers."""
+        """Compare an observation of the cluster with the last one. If the page's data differ, begin a new version of
+        the feed and answer the waiting viewers.
+        """
         shown = data.GangsShown(look.sources, look.topologies)
         gangs = {key_text(each.key): each for each in look.gangs}
         states = {state.name: state for state in look.snapshot.nodes}
