@@ -68,7 +68,9 @@ class Grouping(Protocol):
     """
 
     def joined(self, pod: Pod) -> frozenset[GangKey]:
-        """Return the further keys that, by the pod's labels and annotations, form one gang with the key it names."""
+        """Return the further keys that the pod's labels and annotations join to one gang with the key that the pod
+        names.
+        """
 
     def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
         """Return all keys that form one gang with the key `about`, itself included.

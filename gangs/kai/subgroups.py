@@ -37,20 +37,24 @@ class Parts:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the leaves."""
+        """The names of the leaves: the subgroups that contain no other subgroups."""
         return tuple(each.name for each in self.leaves)
 
     @property
     def minimum(self) -> int:
-        """The number of pods that must start together: the sum of the leaves' minimums."""
+        """The number of pods that must start together: the sum of the minimums of the leaves (subgroups without
+        subgroups).
+        """
         return sum(each.min_member or 0 for each in self.leaves)
 
     def under(self, name: str) -> tuple[str, ...]:
-        """Return the names of the leaves in a subgroup; for a leaf, its own name."""
+        """Return the names of the leaves (subgroups without subgroups) in a subgroup; for a leaf, its own name."""
         return tuple(leaf.name for leaf in self.leaves if name in self.above(leaf))
 
     def above(self, leaf: SubGroup) -> tuple[str, ...]:
-        """Return the names of a leaf and of the subgroups that contain it, the innermost first."""
+        """Return the names of a leaf (a subgroup without subgroups) and of the subgroups that contain it, the innermost
+        first.
+        """
         known = {each.name: each for each in self.groups}
         path: list[str] = []
         name: str | None = leaf.name
@@ -89,7 +93,7 @@ def check(spec: PodGroupSpec, ref: ObjectRef, findings: Findings) -> None:
 
 
 def check_members(pods: Sequence[Pod], parts: Parts, ref: ObjectRef, findings: Findings) -> None:
-    """Report pods that name no leaf of a PodGroup with subgroups as faults.
+    """Report as faults the pods that name no leaf (a subgroup without subgroups) of a PodGroup with subgroups.
 
     Roles on pods, which have no effect in such a PodGroup, are reported as advice.
 
@@ -110,7 +114,7 @@ def check_members(pods: Sequence[Pod], parts: Parts, ref: ObjectRef, findings: F
 def pod_sets(
     parts: Parts, pods: Sequence[Pod], made: Mapping[str, int], ended: Mapping[str, int], topology: Topology | None
 ) -> tuple[PodSet, ...]:
-    """Return one pod set for each leaf.
+    """Return one pod set for each leaf, which is a subgroup that contains no other subgroups.
 
     :param pods: the live pods of the gang.
     :param made: by leaf, the number of pods that Jobs should run now.

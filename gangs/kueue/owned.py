@@ -294,7 +294,9 @@ def _check_queue(manifest: Manifest, made: Made, sources: Sources, findings: Fin
 
 
 def _check_child(manifest: Manifest, sources: Sources, findings: Findings) -> None:
-    """Report faults of a queue's name on a child workload other than a Job. A Job is checked when it is read."""
+    """Report faults of the queue's name that a child workload other than a Job would have. A Job is checked when it is
+    read.
+    """
     if not has_rules(manifest):
         check(manifest, sources, findings)
 

@@ -123,7 +123,9 @@ def _read_parts(
 
 
 def _pods_by_owner(pods: Sequence[Pod]) -> dict[GangKey, list[Pod]]:
-    """Return, by gang, the pods that ask by annotations of their own and whose workload is no gang as a whole."""
+    """Return, by gang, the pods that have Run:ai's annotations themselves, and whose workload is not one gang as a
+    whole.
+    """
     found: defaultdict[GangKey, list[Pod]] = defaultdict(list)
     for pod in pods:
         name = owned_pods.owner_of(pod)

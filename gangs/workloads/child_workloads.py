@@ -112,7 +112,8 @@ def child_of(
 
 
 def _written_child(manifest: Manifest, kind: ChildKind, find: Find) -> ChildWorkload | None:
-    """Return the child as the parent, or the object that it names, describes it, without Phalanx's own changes.
+    """Return the child workload from its description, which is in the parent or in an object that the parent names. The
+    annotations and labels that Phalanx copies to the child are missing.
 
     The child has the metadata that its operator copies. Return None if the object that describes the child does not
     exist. Raises `MalformedError`.

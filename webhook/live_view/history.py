@@ -266,7 +266,7 @@ class History:
         threading.Thread(target=self._run, name="history", daemon=True).start()
 
     def close(self) -> None:
-        """Stop reading."""
+        """Stop the thread that reads the Gang objects."""
         self._over.set()
 
     def gangs(self, namespace: str = "") -> list[EndedGang]:
