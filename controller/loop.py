@@ -319,7 +319,8 @@ class Controller:
         )
         cause = Cause.TIMED_OUT if gang_state.record is not None else None
         over = replace(gang_state, timed_out=True)
-        # The pause is that of the request which the next reconcile reads: the gang at the end of its priority.
+        # Held off as the next reconcile reads the gang: last in its priority. With its real creation time, the request
+        # would seem to change, which would end the pause.
         return replace(
             _begun(over, self._planning_queue.hold_off(over.gang_in_line, message)),
             step=NeedPlan("", gang_state.held, cause),
