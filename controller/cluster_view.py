@@ -75,7 +75,7 @@ class ClusterViewReader:
     """Reads one cluster view after another from the watch caches. `journal` records the changes between two views."""
 
     def __init__(self, cache: ClusterCache, journal: Journal) -> None:
-        """Start so that the first view reads everything."""
+        """Prepare the reader, so that its first `read` reads the whole cluster."""
         journal.lose()
         self._cache = cache
         self.journal = journal

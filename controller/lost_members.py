@@ -52,7 +52,7 @@ class _Lost:
 
     @property
     def at(self) -> _At:
-        """The successor's position in its gang."""
+        """The position of the lost member and of its successor in the gang: pod set and pod name."""
         return self.seat.pod_set, self.seat.pod.metadata.name
 
 

@@ -193,7 +193,7 @@ class PlanningQueue:
         return rejection.tied if rejection is not None and rejection.decision is decision else ()
 
     def close(self) -> None:
-        """Stop planning."""
+        """Close both lanes, so that no further planning request is answered."""
         self._lanes.close()
 
     def _queued(self, gang: Gang) -> QueuedGang:

@@ -145,7 +145,7 @@ class RestartChecks:
         self._executor.close()
 
     def _check(self, gang: Gang, cluster_view: ClusterView) -> None:
-        """Check one gang. Runs in the executor's thread."""
+        """Check whether a restart would help this gang, and queue the verdict. Runs in the executor's thread."""
         began = self._clock.monotonic()
         why = hindrance(gang, cluster_view.snapshot, cluster_view.sources)
         place: tuple[NodeState, ...] = ()

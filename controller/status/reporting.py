@@ -119,7 +119,7 @@ def phase_of(gang_state: ReconcileState) -> Phase:
 
 
 def _begun(gang_state: ReconcileState) -> bool:
-    """Return whether a member has been released."""
+    """Return whether a member of the gang has been released."""
     return any(not member.pod.gated_by(GATE) for member in gang_state.gang.members)
 
 

@@ -99,7 +99,7 @@ class ClusterMetrics(Collector):
             self._reader = CapacityReader()
 
     def describe(self) -> Iterable[Metric]:
-        """Return the metrics without samples."""
+        """Return the metrics without samples, from which Prometheus' registry learns their names."""
         return [*_of_capacity(CapacityFigures()), *_of_queues(()), *self._of_gangs({}, ())]
 
     def collect(self) -> Iterable[Metric]:

@@ -167,11 +167,12 @@ class GangStore:
         return self._readings.get(name, Reading()).faults
 
     def faulty(self) -> Collection[GangKey]:
-        """Return the keys for which `faults_of` is not empty."""
+        """Return the keys in whose reading faults were found."""
         return self._faulty
 
     def reading(self) -> Reading:
-        """Return all gangs, faults and advice, as `read_all` would."""
+        """Return all gangs, faults and advice of the store. They equal the result of `read_all` on the present objects.
+        """
         if self._merged is None:
             self._merged = self._put_together()
         return self._merged

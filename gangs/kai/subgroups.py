@@ -244,7 +244,7 @@ def _in_a_circle(group: SubGroup, groups: Sequence[SubGroup]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A subgroup with a `topologyConstraint`."""
+    """A subgroup with a `topologyConstraint`: its name and the constraint."""
 
     name: str
     topology_constraint: TopologyConstraint

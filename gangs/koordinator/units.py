@@ -67,7 +67,7 @@ class Unit:
 
 
 def annotation(key: str) -> str:
-    """Return the path of an annotation, for messages."""
+    """Return the path of an annotation, `metadata.annotations[<key>]`, for messages."""
     return f"metadata.annotations[{key}]"
 
 

@@ -53,7 +53,7 @@ class NativeDialect:
         return ()
 
     def joined(self, pod: Pod) -> frozenset[GangKey]:  # noqa: ARG002 -- the protocol's signature
-        """Return nothing: a pod names only its own PodGroup."""
+        """Return an empty set: a pod of this dialect names only its own PodGroup."""
         return frozenset()
 
     def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:

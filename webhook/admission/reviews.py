@@ -20,7 +20,7 @@ REFUSAL_REASON = "Invalid"
 
 
 class GroupVersionResource(Struct, frozen=True):
-    """metav1.GroupVersionResource."""
+    """metav1.GroupVersionResource: the resource of an object, by API group, version and plural."""
 
     group: str = ""
     version: str = ""
