@@ -104,7 +104,9 @@ class GangSteps:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReports:
-    """The objects that report everything besides gangs that can be planned: invalid gangs, queues, stray pods."""
+    """The objects that report everything besides gangs that can be planned: invalid gangs, queues, and pods of no gang
+    that name a scheduler which does not run.
+    """
 
     coexistence: CoexistenceReporter
     invalid_gangs: InvalidGangReporter

@@ -34,7 +34,9 @@ def is_mirrored(gang: Gang) -> bool:
 
 
 def mark_of(gang: Gang) -> str:
-    """Return the mark in the status of the gang's mirror, which names the gang; "" if the gang has no mirror."""
+    """Return the value of `status.mirrors` in the gang's mirror: the mark of Phalanx, which names the gang. "" if the
+    gang has no mirror.
+    """
     return key_text(gang.key) if is_mirrored(gang) else ""
 
 
@@ -45,7 +47,7 @@ def namespaced_name_of(manifest: Manifest) -> NamespacedName:
 
 
 class Unmarked(NamedTuple):
-    """A mirror that this process created, and whose status may not yet carry the mark that says so.
+    """A mirror that this process created, and whose status may not yet have the mark of Phalanx (`status.mirrors`).
 
     The mark is written with the first status. Until then the mirror is known by its `uid`.
     """
@@ -103,7 +105,7 @@ class GangObjects:
 
 
 def _mirrored_in(manifest: Manifest) -> tuple[GangKey, ...]:
-    """Return the gang that a mirror shows. Empty for a Gang object without the mark of Phalanx in its status.
+    """Return the gang that a mirror shows. Empty for a Gang object without the mark of Phalanx (`status.mirrors`).
 
     Any user can write the annotation `phalanx.dev/mirrors`, so the annotation alone does not count.
     """

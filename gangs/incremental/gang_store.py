@@ -171,8 +171,7 @@ class GangStore:
         return self._faulty
 
     def reading(self) -> Reading:
-        """Return all gangs, faults and advice of the store. They equal the result of `read_all` on the present objects.
-        """
+        """Return all gangs, faults and advice of the store, which equal the result of `read_all` on its objects."""
         if self._merged is None:
             self._merged = self._put_together()
         return self._merged

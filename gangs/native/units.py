@@ -69,7 +69,7 @@ def unit_of_group(manifest: Manifest, pods: Sequence[Pod], sources: Sources, fin
 
 
 def unit_of_pods(key: GangKey, pods: Sequence[Pod]) -> Unit | None:
-    """Return the unit of pods that name a PodGroup that does not exist (yet); None if no pod is live.
+    """Return, as a unit, the pods that name a PodGroup that does not exist (yet); None if no pod is live.
 
     :param key: the PodGroup that the pods name.
     """
