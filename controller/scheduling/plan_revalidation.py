@@ -43,7 +43,7 @@ class PlanRevalidation:
             self._usage = charged(decision, self._usage)
 
     def fault(self, decision: Decision, gang: Gang, planning_request: PlanningRequest) -> str:
-        """Return why the plan is stale; "" if it can be accepted.
+        """Return why the plan is stale, so that it no longer fits the present cluster view; "" if it can be accepted.
 
         :param gang: the present state of the gang. Its request is the one that was planned.
         :param planning_request: the request that found the plan. Plans of one request do not compete with each other.

@@ -106,6 +106,8 @@ def _present_condition(manifest: Manifest) -> Mapping[str, Any]:
 
 
 def _shown(manifest: Manifest, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the wanted fields of the condition with their present values; None for a missing one."""
+    """Return, for each field of the wanted condition, its value in the present condition; None if it is missing
+    there.
+    """
     present = _present_condition(manifest)
     return {key: present.get(key) for key in wanted}

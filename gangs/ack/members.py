@@ -269,7 +269,9 @@ def _pods(count: int) -> str:
 
 
 def touches(group: Group, about: GangKey) -> bool:
-    """Whether a group has the key `about`, or one of its Jobs or its JobNetworkTopology has this namespace and name."""
+    """Whether a group has the key `about`, or one of its Jobs or its JobNetworkTopology has the namespace and name of
+    `about`.
+    """
     name = about.namespace, about.name
     jobs = {(each.ref.namespace, each.ref.name) for each in group.jobs}
     networks = {network_named(pod) for _, _, pod in group.deciding_objects}

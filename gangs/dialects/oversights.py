@@ -93,7 +93,7 @@ def _written(metadata: ObjectMeta, keys: Iterable[tuple[str, str]]) -> list[tupl
 
 
 def _on_jobs(manifest: Manifest, templates: tuple[Template, ...], theirs: Container[str]) -> Iterator[Advice]:
-    """Yield advice on keys in the Job templates of a workload, such as a JobSet, that ask for a gang.
+    """Yield advice on keys that ask for a gang but are in the Job templates of a workload, such as a JobSet.
 
     Such a key makes each Job a gang of its own. If the workload itself asks to be a gang, the key has no effect.
     """

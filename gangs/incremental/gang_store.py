@@ -48,7 +48,9 @@ _Sorted = tuple[int, str, str]
 
 
 def _roots_by_kind() -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return, by API group and kind, the names of the dialects that read a gang with the name of such an object."""
+    """Return, by API group and kind, the names of the dialects that read, for an object of this kind, the gang with its
+    name.
+    """
     found = {kind: tuple(_ORDER) for kind in WORKLOADS}
     for dialect in DIALECTS:
         for each in dialect.group_kinds:
@@ -62,7 +64,7 @@ _ROOTS = _roots_by_kind()
 
 
 def _roots(key: ObjectKey, manifest: Manifest | None) -> tuple[str, ...]:
-    """Return the names of the dialects that read a gang with the name of this object."""
+    """Return the names of the dialects that read, for this object, the gang with its namespace and name."""
     return _ROOTS.get(key[:2]) or (_OF_WORKLOADS if manifest is not None and row_of(manifest) is not None else ())
 
 

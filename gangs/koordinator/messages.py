@@ -67,7 +67,7 @@ def topology_reason(
 
 
 def unschedulable(total_nodes: int, reason: str, preemption: str = "") -> str:
-    """Return the message of the first member of a gang.
+    """Return the message of the first member of a gang that fits nowhere, put together from its parts.
 
     If the text about preemption ends with a full stop, the message ends with two, as in Koordinator.
     """

@@ -102,7 +102,7 @@ class KueueDialect:
         queues.review(sources, findings)
 
     def charged(self, namespace: str, queue: str, sources: Sources) -> Charged:
-        """Return the account whose quota a gang uses that names this LocalQueue."""
+        """Return the account (ClusterQueue, flavors and cohort) whose quota a gang uses if it names this LocalQueue."""
         return queues.account_of(namespace, queue, sources)
 
     def queue_named(self, pod: Pod) -> QueueNamed | None:

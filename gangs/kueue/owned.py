@@ -254,7 +254,7 @@ def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
 
 
 def _check_queue(manifest: Manifest, made: Made, sources: Sources, findings: Findings) -> None:
-    """Report a queue's name on a workload itself that does not reach its pods.
+    """Report that a queue's name on a workload itself does not reach the workload's pods, if it is so.
 
     Pods are in a queue only by a label on their pod template. Admission copies the workload's label there for some
     kinds.

@@ -107,7 +107,9 @@ class LabelledWorkload:
     def assembled(
         self, key: GangKey, workload: GangWorkload, request: PlacementRequest, waiting_for: tuple[str, ...]
     ) -> Gang:
-        """Return the gang. It waits as long as the workload is suspended. Raises `MalformedError`."""
+        """Return the gang of the workload. The gang waits as long as the workload is suspended. Raises
+        `MalformedError`.
+        """
         resumed = to_be_resumed(self.manifest, workload.source)
         return self.settled(assemble(key, workload, request, waiting_for + resumed))
 

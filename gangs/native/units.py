@@ -175,7 +175,9 @@ def _parent(manifest: Manifest) -> str:
 
 
 def faulty_composites(sources: Sources, about: GangKey | None, findings: Findings) -> None:
-    """Report the faults of CompositePodGroups. With `about`, only of the one that has its name."""
+    """Report the faults of all CompositePodGroups. If `about` is given, only the CompositePodGroup with its name is
+    checked.
+    """
     for manifest in sources.of_kind(keys.GROUP, keys.COMPOSITE_KIND, about):
         try:
             composite_spec(manifest, ref_of(manifest), findings)

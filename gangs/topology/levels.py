@@ -17,14 +17,17 @@ NO_TOPOLOGY = "none"
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The topology that a gang names does not exist, or is invalid. `what`: what the gang waits for, for messages."""
+    """The result of `choose` if the topology that a gang names does not exist or is invalid. `what`: what the gang
+    waits for, for messages.
+    """
 
     what: str
 
 
 @dataclass(frozen=True, slots=True)
 class Ambiguous:
-    """A gang names no topology although several exist, or names one by a name that several have.
+    """The result of `choose` if a gang names no topology although several exist, or if several have the name that it
+    gives.
 
     `names`: unambiguous names of the topologies, for messages.
     """
