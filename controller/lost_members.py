@@ -113,7 +113,7 @@ class LostMembers:
             self._end(key, read)
             return read
         record = before.record if before is not None else None
-        self._let_go_of(key, base, record, cluster_view)
+        self._forget_replaced(key, base, record, cluster_view)
         found = _with_seats(base, self._lost[key].values(), record)
         if not self._lost[key]:
             self._end(key, read)
@@ -156,7 +156,7 @@ class LostMembers:
                 self._lost.setdefault(last.key, {})[pod.metadata.uid] = _Lost(pod, seat, self._clock.monotonic())
                 self._refused.discard(last.key)
 
-    def _let_go_of(self, key: GangKey, gang: Gang, record: PlanRecord | None, cluster_view: ClusterView) -> None:
+    def _forget_replaced(self, key: GangKey, gang: Gang, record: PlanRecord | None, cluster_view: ClusterView) -> None:
         """Forget lost members whose successor is released, or whose successor has not arrived in time.
 
         A successor that is still gated does not count, because it may be deleted, too.

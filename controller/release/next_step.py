@@ -468,9 +468,9 @@ def _with_free_capacity(situation: Situation, dropped: Iterable[Planned]) -> tup
     return tuple(member for members in by_node.values() if not situation.lost(members) for member in members)
 
 
-def _dropped(let_go: Iterable[Planned]) -> tuple[Planned, ...]:
+def _dropped(members: Iterable[Planned]) -> tuple[Planned, ...]:
     """Return the released members without a nomination, except those whose capacity Phalanx itself has freed."""
-    return tuple(member for member in let_go if member.has_lost_nomination)
+    return tuple(member for member in members if member.has_lost_nomination)
 
 
 def _stranded(situation: Situation) -> tuple[Stranded, ...]:
