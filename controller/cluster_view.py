@@ -40,7 +40,7 @@ class ClusterView:
     (`GangStore.terms`). Planning depends on both, although no pod or node may have changed.
     """
     unreadable: frozenset[GangKey] = frozenset()
-    """Gangs that pods name and that could not be read, because their requests contradict themselves."""
+    """Invalid gangs that unfinished pods name. They could not be read because of faults in objects or on the pods."""
     left: CededToOthers = NOTHING
     """The workloads that are ceded to other systems in the cluster."""
     ending: frozenset[str] = frozenset()

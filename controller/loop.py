@@ -321,8 +321,8 @@ class Controller:
         )
         cause = Cause.TIMED_OUT if gang_state.record is not None else None
         over = replace(gang_state, timed_out=True)
-        # Held off as the next reconcile reads the gang: last in its priority. With its real creation time, the request
-        # would seem to change, which would end the pause.
+        # The back-off begins with the gang as the next reconcile reads it: last in its priority. With its real creation
+        # time, the request would seem to change, which would end the back-off.
         return replace(
             _begun(over, self._planning_queue.hold_off(over.gang_in_line, message)),
             step=NeedPlan("", gang_state.held, cause),

@@ -27,9 +27,9 @@ class GangWorkload:
     groups: tuple[ObjectRef, ...] = ()
     part: str = ""
     expected: int | None = None
-    """None: the sum of the pod sets' counts."""
+    """The number of members that there should be; None: the sum of the pod sets' counts."""
     exact_nodes: bool | None = None
-    """None: true if a member has a rank."""
+    """Whether the release pins each member to its exact node; None: it does if a member has a rank."""
 
 
 def of_one_set(members: Sequence[Member], name: str, expected: int, minimum: int) -> tuple[PodSet, ...]:

@@ -118,7 +118,7 @@ class PlanExecutor:
             case Release(members):
                 effects = self._release(gang_state, members, cluster_view)
             case Postponed(Release()) if gang_state.record is not None:
-                self._probes.seen(gang_state.record.plan_id)  # as a side effect it requests a probe
+                self._probes.seen(gang_state.record.plan_id)  # `seen` also requests a probe
             case _:
                 pass
         return effects
@@ -183,7 +183,7 @@ class PlanExecutor:
         """
         written = []
         for pod in pods:
-            meta = pod.metadata  # names the version, so a pod that was released meanwhile is not evicted
+            meta = pod.metadata  # its resourceVersion: a pod that was released meanwhile is not evicted
             written.append(self._writer.evict(meta.namespace, meta.name, meta.uid, version=meta.resource_version))
             if written[-1].done:
                 self._reporter.set_free(gang_state, pod)

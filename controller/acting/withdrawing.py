@@ -193,7 +193,7 @@ def begun(gang_state: ReconcileState) -> str | None:
     if not is_time(since):
         return None  # Phalanx did not release a member, or another client has overwritten the time
     if release_is_marked(started):
-        return since  # had a leader seen the gang whole, one of its members would be marked
+        return since  # had a leader seen the gang whole, a member would have the annotation `WHOLE_MARK`
     return since if still_withdrawn(status, released=False) is not None or _never_whole(gang, since) else None
 
 

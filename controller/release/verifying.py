@@ -39,7 +39,7 @@ def lost_room(
     members = list(planned)
     needed = _requests_by_node(members)
     states = {name: state for name in needed if (state := snapshot.state(name)) is not None}
-    # By name, too, because a snapshot shows a placeholder under the name of its expected pod.
+    # Members are ignored by UID and by name, because a snapshot shows a placeholder under the name of its expected pod.
     ignoring = {mark for pod, _ in members for mark in (pod.metadata.uid, pod.key)} | set(gone)
     for name, requests in needed.items():
         state = states.get(name)

@@ -68,7 +68,7 @@ class _PlanningRound:
     changes: ClusterChanges
     revalidation: PlanRevalidation
     known: dict[GangKey, Decision] = field(default_factory=dict)
-    """The decisions so far."""
+    """By gang: its decision. Gangs without a decision so far are missing."""
     holding: dict[GangKey, CachedRejection] = field(default_factory=dict)
     """The cached rejections among `known` that no change of the cluster has been able to cure."""
     infeasible: frozenset[GangKey] = frozenset()

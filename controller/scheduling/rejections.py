@@ -43,7 +43,7 @@ Then the gang is replanned, so that the figures in its message become current.
 _REST = DutyCycle(rest=4, longest=UNPROVEN_RETRIES.longest)
 """The least pause after an unproven rejection: four times the time for which other gangs waited for its planning."""
 MOST_MEMBERS = 20_000
-"""The most members that are compared in one reconcile. It bounds the comparison to a tenth of a second."""
+"""The most members of gangs that one reconcile compares with cached rejections. The comparison takes at most 0.1 s."""
 _MOST_REJECTIONS = 8
 """The most cached rejections of one demand class with which a gang is compared."""
 

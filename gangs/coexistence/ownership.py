@@ -23,7 +23,10 @@ _CONFIGURATIONS = (MUTATING, VALIDATING)
 EVIDENCE_KINDS: tuple[ResourceKind, ...] = tuple(
     ResourceKind(ADMISSION, ("v1",), kind, f"{kind.lower()}s", namespaced=False) for kind in _CONFIGURATIONS
 )
-"""Kinds to watch: webhook configurations, by which other systems are detected and administrators override this."""
+"""Kinds to watch: webhook configurations, by which other systems are detected.
+
+Annotations on Phalanx's own configuration override the detection.
+"""
 
 OWN = f"{MUTATING} {keys.CONFIGURATION}"
 ALL = "all"

@@ -34,7 +34,9 @@ WAIT_SECONDS = 10.0
 IDLE_SECONDS = 60.0
 """Seconds without a request after which the feed stops reading the caches."""
 MOST_GONE = 10_000
-"""The most names of removed gangs or nodes in memory. Beyond it all are dropped, and older viewers get everything."""
+"""The most names of removed gangs or nodes in memory. If there are more, all names are dropped. Then a viewer with an
+older answer gets all data anew, because the server does not know any more what to remove from the viewer's data.
+"""
 ANSWERS_A_SECOND, ANSWERS_AT_ONCE = 2, 8
 """The rate and the burst of answers to one viewer that do not wait for a change."""
 MOST_KEPT = 8
