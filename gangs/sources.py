@@ -61,7 +61,7 @@ class InputRecorder(Protocol):
         """Record that the reading has looked up the annotation `phalanx.dev/shares-groups-with` of a namespace."""
 
     def at_scheduler(self, name: str) -> None:
-        """Record that the reading has looked up when a scheduler last tried to schedule a pod."""
+        """Record that the reading has looked up when the scheduler of this name last tried to schedule a pod."""
 
 
 class QueueNamed(NamedTuple):

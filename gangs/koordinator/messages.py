@@ -82,7 +82,10 @@ def first_member_message(
     preemption: str = "",
     multiples: Mapping[str, int] | None = None,
 ) -> str:
-    """Return the message of the first member of a gang that fits in no domain (`topology_reason`, `unschedulable`)."""
+    """Return the message of the first member of a gang that fits in no domain.
+
+    `topology_reason` makes its main part and explains the parameters for it. `preemption`: a text about preemption.
+    """
     return unschedulable(total_nodes, topology_reason(desired, offered, multiples), preemption)
 
 
