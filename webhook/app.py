@@ -107,7 +107,7 @@ class Webhook:
         return dispatch.mutate(review, self.picture, forecast_arrival, automatic=automatic)
 
     def hand_over(self, review: AdmissionRequest) -> Decision:
-        """Return the decision of `/mutate/absent-schedulers`."""
+        """Return the decision of `/mutate/absent-schedulers` on a pod of no gang."""
         return dispatch.hand_over(review, self.picture)
 
     def validate(self, review: AdmissionRequest) -> Decision:

@@ -118,12 +118,12 @@ def phase_of(gang_state: ReconcileState) -> Phase:
             return Phase.RELEASED
         case AllBound():
             return Phase.PLACED if gang_state.gang.suffice(gang_state.gang.members) else Phase.WAITING
-        case _:  # while arrived pods take their reserved capacity, the phase stays
+        case _:  # the phase stays while arrived pods replace their placeholders
             return Phase.RELEASED if _begun(gang_state) and gang_state.placeholders else Phase.NOMINATED
 
 
 def _begun(gang_state: ReconcileState) -> bool:
-    """Return whether a member has been released."""
+    """Return whether a member of the gang has been released."""
     return any(not member.pod.gated_by(GATE) for member in gang_state.gang.members)
 
 
@@ -422,9 +422,11 @@ class Reporter:
         return waiting and still_coming(gang_state.gang, self._clock.wall())
 
     def _untold(self, gang_state: ReconcileState, cluster_view: ClusterView) -> tuple[list[Write], Reported] | None:
-        """Return the pending writes of members' conditions, and the messages that events have reported on them.
+        """Return the writes of members' conditions that are due, and the messages that events have reported on the
+        members.
 
-        None while more members arrive. Members in the plan are left out: the nomination wrote their conditions.
+        None while more members arrive, because each arrival changes the messages. Members in the plan are left out,
+        because the nomination wrote their conditions.
         """
         if self._too_early(gang_state):
             return None

@@ -124,7 +124,7 @@ class Recorder:
         self._closing = threading.Event()
         self._over = threading.Event()
         self._swept = clock.monotonic()
-        """The time of the last sweep over all series, in monotonic seconds."""
+        """The monotonic time at which all series were last checked for outdated counts and for their end."""
         self._series: FairMemory[tuple[Any, ...], _Series] = FairMemory(_MOST_SERIES)
         self._thread = threading.Thread(target=self._work, name="events", daemon=True)
         if threaded:

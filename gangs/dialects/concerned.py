@@ -117,7 +117,7 @@ def examples_of(first: Callable[[Hashable], Pod | None]) -> list[Pod]:
 
 
 def _linked(dialect: Grouping, find: Find) -> Callable[[GangKey], Iterable[GangKey]]:
-    """Return a function from a gang to the gangs that pods' lists of groups link to it.
+    """Return a function that, for a gang, returns the gangs that pods group with it by lists in their annotations.
 
     It computes the same as `gangs.incremental.pods.KeptPods.linked`, from the index of this module.
     """

@@ -30,7 +30,7 @@ MOST_PODS = 20_000
 
 
 class JobCondition(Struct, frozen=True):
-    """A condition of a Job."""
+    """batch/v1 JobCondition: the fields that show whether the Job has ended."""
 
     type: str = ""
     status: str = ""
