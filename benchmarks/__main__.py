@@ -28,7 +28,7 @@ RESULTS = Path(__file__).parent / "results" / "solver.json"
 def main(
     *, only: str, nodes: tuple[str, ...], instances: int | None, minutes: float, naive: bool, write: Path | None
 ) -> None:
-    """Measure the solver on 1, 6 and 18 copies of the Lingjun network."""
+    """Measure the solver on 1, 6 and 18 copies of the Lingjun network, a data set of 847 hosts."""
     report, began = Report.beside(RESULTS), time.monotonic()
     asked = [
         (size, scenario)

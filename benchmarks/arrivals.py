@@ -1,8 +1,9 @@
-"""Jobs as they arrive on present clusters: the openb trace itself, and Helios and Philly by their statistics.
+"""Jobs as they arrive on real clusters: the openb trace itself, and Helios and Philly by their statistics.
 
-Helios and Philly: shares of job sizes and run times of the last 15,000 jobs of each, as published in
-DIR-LAB/Gen-Parallel-Workloads. For Philly, the few per cent without a published size are between 1 and 8 GPUs. openb:
-`data/README.md`. A fraction of a GPU counts as a whole GPU, because extended resources have no fractions.
+For Helios and Philly, the shares of job sizes and run times are those of the last 15,000 jobs of each, as published in
+DIR-LAB/Gen-Parallel-Workloads. For Philly, the few per cent without a published size are between 1 and 8 GPUs. The
+openb trace is described in `data/README.md`. A fraction of a GPU counts as a whole GPU, because extended resources have
+no fractions.
 """
 
 import csv
@@ -30,10 +31,14 @@ HELIOS: Mapping[int, float] = {
     128: 0.2,
     160: 0.2,
 }
-"""GPUs of a job to its share of the jobs, in per cent. The one per cent from 64 to 160 is spread over four sizes."""
+"""The share of Helios jobs in per cent, by the number of GPUs of a job. The one per cent from 64 to 160 GPUs is spread
+over four sizes.
+"""
 PHILLY: Mapping[int, float] = {1: 80.0, 2: 4.2, 4: 4.1, 8: 9.9, 16: 1.6, 32: 0.2}
 MEDIAN_SECONDS, MEAN_SECONDS = 277.0, 13_683.0
-"""Run time of a Helios job. The distribution is assumed to be log-normal, for Philly too."""
+"""The run time of a Helios job: median and mean, in seconds. The distribution is assumed to be log-normal, for Philly
+too.
+"""
 MILLICORES_PER_GPU, MEBIBYTES_PER_GPU = 12_000, 96 << 10
 """Requests of Helios and Philly jobs per GPU. They are assumed: all GPUs of a host take three quarters of
 its amounts.
@@ -77,7 +82,9 @@ def without_gpus(rng: Random) -> Iterator[Job]:
 
 
 def _replayed(rng: Random) -> Iterator[Job]:
-    """Yield the jobs of the openb trace in their order, from a random one on, over and over."""
+    """Yield the jobs of the openb trace in their order, beginning with a random job. After the last job comes the first
+    one.
+    """
     trace = _openb()
     start = rng.randrange(len(trace))
     return cycle(trace[start:] + trace[:start])

@@ -14,7 +14,7 @@ from gangs.model import Gang, SliceRule, TogetherRule
 from kube.topology import HOSTNAME_LABEL
 
 SIZES = (847, 5_082, 15_246)
-"""Nodes: the Lingjun cluster once, 6 and 18 times."""
+"""The numbers of nodes of the benchmark's clusters: the Lingjun cluster once, 6 times and 18 times."""
 PREEMPTOR = 500
 """Priority of gangs that may evict. About half of the running pods are below it (`filling.PRIORITIES`)."""
 HIGHEST = 2_000
@@ -22,7 +22,9 @@ HIGHEST = 2_000
 
 FILLS = (0.70, 0.80, 0.90, 0.95)
 FULL = FILLS[2:]
-"""Shares of used GPUs for scenarios whose gangs need whole hosts: hardly any host is free then."""
+"""The shares of GPUs in use for scenarios whose gangs need whole hosts. With so many GPUs in use, hardly any host is
+free.
+"""
 
 _GPUS = (8, 4, 2, 1)
 _SPREAD_OVER = (*SWITCHES[1:], HOSTNAME_LABEL)
@@ -33,12 +35,12 @@ Draw = Callable[[Random, Room], tuple[Gang, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A scenario of the benchmark. `draw`: creates the gangs of one random instance.
+    """A scenario of the benchmark.
 
-    `instances`: by number of nodes, how many instances a full run has. `target_ms`: the limit for 99 % of the instances
-    at 5,082 nodes; None: no limit. `evicting_below`: the priority below which running pods count as free capacity when
-    gangs are drawn; None: no running pods do. `fills`: the shares of the GPUs in use, which instances get in turn.
-    `pods`: small pods are added until the cluster has this number of pods.
+    `draw`: creates the gangs of one random instance. `instances`: by number of nodes, how many instances a full run
+    has. `target_ms`: the limit for 99 % of the instances at 5,082 nodes; None: no limit. `evicting_below`: gangs are
+    drawn as if running pods below this priority were gone; None: as if all pods stayed. `fills`: the shares of the GPUs
+    in use; instances get them in turn. `pods`: small pods are added until the cluster has this number of pods.
     """
 
     name: str
@@ -58,9 +60,7 @@ _CPU_ONLY = Ask(0, 8_000, 16 << 10)
 
 
 def _fitting(rng: Random, room: Room, pods: int, level: str | None, slices: Slices = ()) -> Ask:
-    """Return the requests of each of so many pods: a random number of GPUs, or the most that all of the pods can
-    have.
-    """
+    """Return the requests of each of `pods` pods: a random number of GPUs, or less if the pods would not all fit."""
     return _largest(rng.choice(_GPUS), room, pods, level, slices)
 
 
@@ -167,7 +167,7 @@ def _joint(required: str | None, preferred: str | None) -> Draw:
 
 
 def _hopeless(required: str | None, preferred: str | None, priority: int = 0) -> Draw:
-    """Return a function that draws an infeasible gang: one to eight pods more than fit."""
+    """Return a function that draws an infeasible gang: it has one to eight pods more than fit."""
 
     def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
         each = _ask(rng.choice(_GPUS if required else _GPUS[:1]))

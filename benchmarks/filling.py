@@ -1,7 +1,7 @@
-"""A cluster in use: jobs arrive, are placed node by node as by a scheduler without gangs, and end.
+"""A cluster in use: jobs arrive, are placed on single nodes as by a scheduler that knows no gangs, and end.
 
-Arrivals continue at a given share of used GPUs until as many jobs have ended as ran when the share was first reached.
-The free capacity is then as fragmented as in a real cluster. Equal loads give equal clusters on every machine.
+Jobs keep arriving at a given share of GPUs in use, until as many jobs have ended as ran when the share was first
+reached. The free capacity is then as fragmented as in a real cluster. Equal loads give equal clusters on every machine.
 """
 
 import heapq
@@ -32,14 +32,18 @@ from kube.objects import (
 from planning.framing.running_gangs import RunningGang, RunningGangs
 
 SOURCES = ("openb", "helios", "philly")
-"""The sources of jobs. Each holds a third of the GPUs in use."""
+"""The sources of jobs. The jobs of each source use a third of the GPUs in use."""
 PRIORITIES = {0: 20, 100: 30, 1000: 50}
-"""Priority of a job to its share of the jobs, in per cent."""
+"""The share of jobs in per cent, by the priority of a job."""
 TEAMS = 8
-"""The number of teams. Jobs belong to them in turns. Each team's disruption budget allows a tenth of its pods."""
+"""The number of teams. Jobs are assigned to teams in turn. Each team's disruption budget allows the eviction of a tenth
+of its pods.
+"""
 
 _TIGHT = 0.75
-"""The share of pods that go to the fullest node that holds them. Other pods go to any node that does."""
+"""The share of pods that are placed on the fullest node with enough free capacity. Other pods are placed on any node
+with enough free capacity.
+"""
 _TRIES = 8
 _GIVE_UP = 200
 """After this many jobs in a row without a place, the cluster counts as full."""
@@ -48,10 +52,10 @@ _EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How full a benchmark's cluster is, which consists of `copies` of the Lingjun network.
+    """How full a cluster of the benchmark is. The cluster consists of `copies` copies of the Lingjun network.
 
-    `fill`: the share of its GPUs in use. `seed`: the seed of all random draws. `pods`: pods without GPUs are added up
-    to this number of pods.
+    `fill`: the share of its GPUs in use. `seed`: the seed of all random draws. `pods`: pods without GPUs are added
+    until the cluster has this number of pods.
     """
 
     copies: int

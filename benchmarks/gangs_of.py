@@ -1,4 +1,4 @@
-"""Creates gangs for the benchmark, in the form in which dialects hand them to planning."""
+"""Creates gangs for the benchmark, in the form in which planning gets gangs from the dialects."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -34,7 +34,7 @@ LIMITS = Limits()
 WITHIN = 1.0
 """The time in seconds within which a result must be proven."""
 CHANGED_ONE_IN = 100
-"""One in this many nodes has changed since the previous snapshot."""
+"""The changes between two snapshots: one node in so many has changed since the previous snapshot."""
 _LATER = since(SolvePhase.ROOM)
 """The goals after the first three: victims, extras, compactness."""
 
@@ -111,7 +111,8 @@ class Bench:
         searched = sum(each.total - each.model - each.verify for each in spent)
         handed_over = max(0.0, seconds - framing - stated - searched - checked)
         if counted.steps.get("ask", 0) > sum(each.last for each in spent):
-            searched, handed_over = searched + handed_over, 0.0  # a worker was stopped during its search
+            # a worker was stopped during its search, so the remaining time belongs to the search
+            searched, handed_over = searched + handed_over, 0.0
         explaining = sum(later.total for no, later in pairwise(spent) if not no.last)
         if counted_none:
             explaining = seconds - framing - counted.seconds["count"]
@@ -138,8 +139,8 @@ class Bench:
 def bench() -> Iterator[Bench]:
     """Yield a new worker with clocks, ready to solve.
 
-    This process holds several clusters, unlike the controller. So their objects are frozen meanwhile: the garbage
-    collector ignores them.
+    Unlike the controller, the process of the benchmark holds several clusters. Their many objects would slow down each
+    run of the garbage collector, so the collector ignores them until the `with` block ends.
     """
     with ExitStack() as stack:
         gc.collect()

@@ -155,7 +155,9 @@ class _Model:
         return found
 
     def _indicators(self, sets: tuple[int, ...]) -> list[list[IntVar]]:
-        """Create, by level and domain, an indicator: 1 if a member of one of these pod sets is there."""
+        """Create an indicator for each domain of each level: a variable that is 1 if a member of one of the pod sets
+        `sets` is in the domain.
+        """
         found = []
         for level in range(len(self.problem.levels)):
             flags = [self.cp.new_bool_var("") for _ in range(self.tree.count(level))]
@@ -171,8 +173,8 @@ class _Model:
                 self.cp.add(seat <= capacity[node] * flags[self.tree.domain(level, node)])
 
     def _room(self) -> None:
-        """Add the rule that on every node the members' requests fit into the free amounts plus those of evicted
-        victims.
+        """Add the rule that on every node the members' requests are at most the free amount plus the requests of the
+        node's evicted victims.
         """
         taken: list[list[tuple[IntVar, tuple[int, ...], int]]] = [[] for _ in self.problem.nodes]
         for by_shape in self.seats.values():
@@ -204,7 +206,9 @@ class _Model:
                 self.cp.add(row <= free).only_enforce_if(present)
 
     def _levels(self) -> None:
-        """Add the rule that one domain of each required level holds the gang, or the pod set."""
+        """Add the rules for required levels: one domain of the level holds the gang, or the pod set that requires the
+        level.
+        """
         if self.problem.required is not None:
             self.cp.add(_sum(self.gang[self.problem.required]) == 1)
         for each in self.filled:

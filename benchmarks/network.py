@@ -20,7 +20,7 @@ MEBIBYTES_PER_HOST = 1 << 20
 _FILE = Path(__file__).parent.parent / "examples" / "lingjun" / "nodes.json"
 _LEVELS = ("dsw", "psw", "asw")
 SWITCHES = tuple(f"example.com/{name}" for name in _LEVELS)
-"""Labels of a host's switches."""
+"""The node labels that name the switches of a host."""
 
 TOPOLOGY = Topology(
     name="lingjun",
@@ -30,7 +30,7 @@ TOPOLOGY = Topology(
         Level("node", (HOSTNAME_LABEL,)),
     ),
 )
-"""Core switch, pod switch, access switch, node."""
+"""The topology of the Lingjun network. Its levels are core switch, pod switch, access switch and node."""
 
 
 class _List(msgspec.Struct, frozen=True):

@@ -18,9 +18,13 @@ from planning.framing.gang_problem import frame, frame_together
 from solver.problem import Problem
 
 LEAST_SECONDS, MOST_SECONDS = 1.0, 15.0
-"""The limits for the time of the naive model. Within them, it gets `NAIVE_TIMES` times the solver's seconds."""
+"""The shortest and the longest time limit of the naive model, in seconds. Between them, its limit is `NAIVE_TIMES`
+times the solver's time.
+"""
 MOST_SEATS = 120_000
-"""The largest product of gangs and nodes for the naive model. Beyond, stating it takes longer than its time limit."""
+"""The largest product of gangs and nodes for which the naive model is tried. Stating a larger model takes longer than
+its time limit.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from benchmarks.rows import Check, Row, checks, compared, exponent, growth_check
 
 
 class Results(msgspec.Struct, frozen=True):
-    """The content of `results/solver.json`. `growth`: by scenario, the growth exponent. `seconds`: the duration of the
-    run.
+    """The content of `results/solver.json`.
 
-    `load`: the number of runnable processes at its end, as a mean over 15 minutes. The run itself counts as 1.
+    `growth`: by scenario, the exponent with which the time grows with the number of nodes. `seconds`: the duration of
+    the run. `load`: the machine's load average over 15 minutes at the end of the run. The run itself counts as 1.
     """
 
     machine: str

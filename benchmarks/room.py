@@ -1,4 +1,6 @@
-"""The free capacity of a benchmark's cluster, counted simply: enough to draw gangs that fit, and gangs that do not."""
+"""The free capacity of a benchmark's cluster, counted by simple means. The count suffices to draw gangs that fit, and
+gangs that do not.
+"""
 
 from collections.abc import Mapping
 
@@ -13,7 +15,7 @@ from cluster.snapshot import Snapshot
 Amounts = NDArray[np.int64]
 
 Slices = tuple[tuple[str, int], ...]
-"""Level and size of slices, the narrowest level first."""
+"""The levels and sizes of slices, as pairs, the narrowest level first."""
 
 _GPU, _CPU, _MEMORY = "nvidia.com/gpu", "cpu", "memory"
 _MEBIBYTE = 1 << 20

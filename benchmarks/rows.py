@@ -10,11 +10,11 @@ from benchmarks.measuring import WITHIN, Sample
 
 PHASES = ("snapshot", "model", "solve", "verify")
 STATING_MS = 30.0
-"""The limit for the median time of stating one gang at 5,082 nodes, in milliseconds."""
+"""The limit for the median time to state the problem of one gang at 5,082 nodes, in milliseconds."""
 _SEVERAL = "joint-"
-"""The prefix of scenarios in which several gangs are stated."""
+"""The prefix of the names of scenarios with several gangs in one problem."""
 NAIVE_TIMES = 20
-"""The factor by which the naive model must be slower."""
+"""How many times slower than the solver the naive model must be, so that the check of a row succeeds."""
 _MIDDLE, _LARGE = 5_082, 15_246
 
 
@@ -22,9 +22,9 @@ _MIDDLE, _LARGE = 5_082, 15_246
 class Reference:
     """The results of the naive model on the first instances of a row.
 
-    `proven`: for how many of them it proved goals 1-3. `seconds`: the longest time that it took or was given. `times`:
-    the smallest factor by which it was slower than the solver on one instance. `equal`: whether both reached the same
-    values in all instances that both have proven.
+    `proven`: the number of instances for which it proved goals 1 to 3. `seconds`: the longest time that it took or was
+    given. `times`: the smallest factor by which it was slower than the solver on one instance. `equal`: whether both
+    reached the same values in all instances that both have proven.
     """
 
     instances: int
@@ -132,10 +132,11 @@ def _rounded(value: float) -> float:
 
 
 def checks(each: Row, target_ms: float | None) -> list[Check]:
-    """Return the checks of a row that docs/benchmark.md lists as targets. `target_ms`: the scenario's limit for p99, if
-    any.
+    """Return the checks of a row that docs/benchmark.md lists as targets. `target_ms`: the scenario's limit for the
+    99th percentile of the time; None: no limit.
 
-    They are times at 5,082 nodes, and proofs and memory at both large sizes.
+    At 5,082 nodes, times and the shares of proven goals are checked. At 15,246 nodes, the share of proven goals 1 to 3
+    and the memory are checked. A row with results of the naive model is compared with them.
     """
     found = []
     if each.nodes == _MIDDLE:

@@ -16,7 +16,9 @@ from benchmarks.rows import Row, row
 from gangs.model import Gang
 
 SEED = 4
-"""The seed of all draws. The number of the instance, its scenario and its size are added to it."""
+"""The first part of the seed of each instance. The other parts are the scenario's name, the number of nodes and the
+number of the instance.
+"""
 COMPARED = 1
 """The number of instances of every row that the naive model solves, too."""
 

@@ -37,7 +37,7 @@ class Spent(msgspec.Struct, frozen=True):
     """The seconds that a worker spent from its previous reply to this one.
 
     `total`: all these seconds. `model`: the part spent on building models. `verify`: the part spent on verifying plans.
-    `last`: no other reply to the same request follows.
+    `last`: whether this was the last reply to its request.
     """
 
     total: float
@@ -156,7 +156,7 @@ def _note(file: Path, notes: list[Spent]) -> None:
 def _watch_memory(file: Path) -> None:
     """Write the most memory that this process has held into the file, again and again.
 
-    getrusage would include the parent's memory.
+    The value is read from /proc, because getrusage would include the memory of the parent process.
     """
     new = file.with_suffix(".new")
     while True:

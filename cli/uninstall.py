@@ -74,7 +74,7 @@ class Released:
     unplanned: int = 0
 
     def __str__(self) -> str:
-        """Return the numbers as a phrase for the user."""
+        """Return how many pods were released, with and without a plan, as a phrase for the user."""
         if not self.planned + self.unplanned:
             return "no pod was waiting"
         return (

@@ -121,7 +121,7 @@ class Reader:
     def _left(self) -> str:
         """Return a hint for a message that names the systems to which gangs are ceded.
 
-        "" if there are none, or if the user may not read the evidence.
+        "" if there are none, or if the user may not read the webhook configurations by which such systems are detected.
         """
         try:
             lists = [self._get(f"/apis/{ADMISSION}/v1/{kind.plural}")["items"] for kind in EVIDENCE_KINDS]
@@ -176,7 +176,9 @@ class Reader:
 
 
 def _asked_by(manifest: Manifest) -> set[str]:
-    """Return the names of the Gang object's owners, and of the gang that it mirrors if it is a mirror."""
+    """Return the names by which a user may call the gang of a Gang object: those of its owners, and of the gang that it
+    mirrors.
+    """
     key = mirrored_key(manifest)
     owners = {owner["name"] for owner in manifest["metadata"].get("ownerReferences", ())}
     return owners | ({key.name} if key else set())

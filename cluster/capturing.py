@@ -308,7 +308,8 @@ def tenant_of(
 def _shows_release(pod: Pod) -> bool:
     """Whether the pod has the annotation of a release, and a node selector or required affinity, as a pin would be.
 
-    A user cannot forge the latter later, because it cannot be added to a pod without a gate.
+    Any user can write the annotation. A node selector or required affinity cannot be added to a pod without a gate, so
+    the annotation alone proves no release.
     """
     return keys.RELEASED in pod.metadata.annotations and chooses(pod)
 

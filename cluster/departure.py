@@ -20,11 +20,11 @@ class Departure(Enum):
     """How a terminating pod counts, by the end of its grace period."""
 
     SOON = "soon"
-    """Its grace period ends within `SOON` or has just ended: it counts as gone, so its capacity is free."""
+    """The pod's grace period ends within `SOON` or has just ended. The pod counts as gone, so its capacity is free."""
     LATER = "later"
-    """Its grace period ends in more than `SOON`: it counts as running."""
+    """The pod's grace period ends in more than `SOON`. The pod counts as running."""
     OVERDUE = "overdue"
-    """Its grace period ended more than `OVERDUE` ago: it counts as running."""
+    """The pod's grace period ended more than `OVERDUE` ago. The pod counts as running."""
 
 
 def departure_of(pod: Pod, now: datetime) -> Departure | None:
@@ -53,4 +53,4 @@ def grace_end(pod: Pod) -> datetime | None:
 
 
 _MOMENT = timedelta(milliseconds=1)
-"""`OVERDUE` begins after its bound, not at it."""
+"""Added to the end of the time `OVERDUE`, because a pod counts as overdue only after that time, not at it."""

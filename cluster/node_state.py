@@ -166,8 +166,9 @@ class NodeState:
 def room(state: NodeState, *, priority: int, ignoring: Collection[str] = frozenset()) -> tuple[Amounts, Amounts]:
     """Return the capacity that a node offers without evictions, as two mappings by resource: free and terminating.
 
-    Reservations of pods of lower priority count as free. So does the capacity of terminating pods, which `terminating`
-    repeats. `free` may be negative. Callers must not change the mappings, which are shared.
+    Reservations of pods of lower priority count as free. The capacity of terminating pods counts as free, too; the
+    second mapping has this part alone. Free amounts may be negative. Callers must not change the mappings, which are
+    shared.
 
     :param priority: the priority of the pod that needs capacity.
     :param ignoring: UIDs or names (`namespace/name`) of pods that do not count, such as members that are planned anew.

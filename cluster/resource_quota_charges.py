@@ -16,7 +16,9 @@ from kube.requests import PODS, pod_limits, pod_requests
 _COUNTS_PODS = ("pods", "count/pods")
 _REQUESTS, _LIMITS = "requests.", "limits."
 _BARE = ("cpu", "memory", "ephemeral-storage")
-"""Resources whose requests a quota may limit by their names alone."""
+"""Resources that a ResourceQuota may also name without the prefix "requests.", such as "cpu" in place of
+"requests.cpu".
+"""
 
 
 @dataclass(frozen=True, slots=True)

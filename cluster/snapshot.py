@@ -72,7 +72,9 @@ class Snapshot:
 
     @cached_property
     def largest_allocatable(self) -> Mapping[str, int]:
-        """By resource: the largest amount that a node has in `status.allocatable`. A resource of no node is missing."""
+        """By resource: the largest amount that a node has in `status.allocatable`. Resources that no node has are
+        missing.
+        """
         largest: dict[str, int] = {}
         for block in self.blocks:
             for name, value in block.largest.items():

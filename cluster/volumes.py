@@ -20,7 +20,7 @@ _GENERAL = {
     "failure-domain.beta.kubernetes.io/zone": "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/region": "topology.kubernetes.io/region",
 }
-"""Zone and region labels of volumes and nodes: each old name with its current name."""
+"""Zone and region labels that Kubernetes has renamed: the current name by the old one."""
 _ZONE_LABELS = (*_GENERAL, *_GENERAL.values())
 
 

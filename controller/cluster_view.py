@@ -40,7 +40,7 @@ class ClusterView:
     (`GangStore.terms`). Planning depends on both, although no pod or node may have changed.
     """
     unreadable: frozenset[GangKey] = frozenset()
-    """Gangs that pods name and that could not be read, because their requests contradict themselves."""
+    """Invalid gangs that unfinished pods name. They could not be read because of faults in objects or on the pods."""
     left: CededToOthers = NOTHING
     """The workloads that are ceded to other systems in the cluster."""
     ending: frozenset[str] = frozenset()
@@ -68,14 +68,14 @@ class ClusterView:
         with_lost = dict(self.made_again)
         for gang in self.reading.gangs:
             yield with_lost.pop(gang.key, gang)
-        yield from with_lost.values()  # parts of workloads, which are not read while they have no pods
+        yield from with_lost.values()  # gangs without any pod now: parts of workloads, which `reading` then lacks
 
 
 class ClusterViewReader:
     """Reads one cluster view after another from the watch caches. `journal` records the changes between two views."""
 
     def __init__(self, cache: ClusterCache, journal: Journal) -> None:
-        """Start so that the first view reads everything."""
+        """Prepare the reader, so that its first `read` reads the whole cluster."""
         journal.lose()
         self._cache = cache
         self.journal = journal
@@ -103,7 +103,7 @@ class ClusterViewReader:
         if read is None:
             self.journal.lose()
             view = self.read()
-            return replace(view, objects=view.objects | entries.objects)  # the second view lists no changed objects
+            return replace(view, objects=view.objects | entries.objects)  # `view` lists none after `lose`
         concerned, kept = read | self._held(), self._kept
         return ClusterView(
             sources=sources,
@@ -207,7 +207,9 @@ def _by_gang(pods: Iterable[Pod]) -> Mapping[GangKey, Mapping[str, Pod]]:
 
 
 def _named_by(objects: Iterable[ObjectKey], *sources: Sources) -> Iterator[GangKey]:
-    """Yield the gangs to which changed objects may matter: the objects define them, or mirror them now or before."""
+    """Yield the gangs to which changed objects may matter: gangs that the objects define, and gangs whose mirrors they
+    are or were before the change.
+    """
     for key in objects:
         group, kind, namespace, name = key
         for dialect in DIALECTS:

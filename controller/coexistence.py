@@ -1,4 +1,6 @@
-"""Reports when workloads begin to be ceded to another system, and when Phalanx begins to place them."""
+"""Reports when Phalanx begins to cede workloads to another scheduling system, and when it begins to place them. Phalanx
+does not touch ceded workloads, because the system whose keys they carry runs in the cluster.
+"""
 
 from collections.abc import Mapping
 
@@ -11,7 +13,7 @@ from kube import keys
 
 
 class CoexistenceReporter:
-    """Records an event when workloads begin or stop to be ceded to another system, such as Kueue.
+    """Records an event when Phalanx begins or ceases to cede workloads to another system, such as Kueue.
 
     It remembers the reported systems in memory only, so a new leader reports the present ones again.
     """

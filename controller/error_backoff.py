@@ -71,7 +71,7 @@ class ErrorBackoff:
     def run_steps(
         self, gang_states: Iterable[ReconcileState], step: Callable[[ReconcileState], Effects]
     ) -> dict[GangKey, Effects]:
-        """Run a step for every gang without an internal error. Return the effects by gang."""
+        """Run `step` for every gang that had no internal error in this reconcile. Return the effects by gang."""
         able = ((each.gang.key, each) for each in gang_states if not each.failed)
         return {key: self.run_step(key, partial(step, gang_state)) for key, gang_state in able}
 

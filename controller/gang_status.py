@@ -69,9 +69,13 @@ class Phase(Enum):
 
 NOT_TRIED = "NotTried"
 ROOM_TAKEN = "RoomTaken"
-"""A member was released to a node that has no capacity for it any more. Then the status omits the plan's proof."""
+"""The reason of a gang of which a member was released to a node that has no capacity for it any more. The status then
+omits the plan's proof.
+"""
 PODS_TO_COME = "PodsToCome"
-"""All existing members are bound. Capacity is reserved for members that the workload creates when these run."""
+"""The reason of a gang whose existing members are all bound, and for which capacity is reserved for members that the
+workload creates later.
+"""
 
 REASONS: Mapping[Phase, tuple[str, ...]] = {
     Phase.WAITING: ("NotPlannedYet", "MembersMissing", "ObjectsMissing", *(each.value for each in WaitReason)),
@@ -111,7 +115,9 @@ class Notes:
     untried: str = ""
     """The message about released members that no scheduler tries; "" if there are none."""
     timed_out: bool | None = None
-    """Whether the schedule timeout is over. None keeps the previous value, and False once the gang is released."""
+    """Whether the gang's schedule timeout is over. None: the condition TimedOut keeps its value until the gang is
+    released, and is False from then on.
+    """
     withdrawal: Withdrawal | None = None
     """Why members that had started are evicted now. The status shows it until the gang is released again."""
 

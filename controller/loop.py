@@ -104,7 +104,9 @@ class GangSteps:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReports:
-    """The objects that report everything besides gangs that can be planned: invalid gangs, queues, stray pods."""
+    """The objects that report everything besides gangs that can be planned: invalid gangs, queues, and pods of no gang
+    that name a scheduler which does not run.
+    """
 
     coexistence: CoexistenceReporter
     invalid_gangs: InvalidGangReporter
@@ -319,7 +321,8 @@ class Controller:
         )
         cause = Cause.TIMED_OUT if gang_state.record is not None else None
         over = replace(gang_state, timed_out=True)
-        # The pause is that of the request which the next reconcile reads: the gang at the end of its priority.
+        # The back-off begins with the gang as the next reconcile reads it: last in its priority. With its real creation
+        # time, the request would seem to change, which would end the back-off.
         return replace(
             _begun(over, self._planning_queue.hold_off(over.gang_in_line, message)),
             step=NeedPlan("", gang_state.held, cause),
@@ -331,7 +334,7 @@ class Controller:
 
 
 def holds_meanwhile(gang_state: ReconcileState) -> bool:
-    """Return whether a gang keeps its reserved capacity until planning has a result, however long planning takes.
+    """Return whether a gang keeps its reserved capacity while it is planned again, however long planning takes.
 
     True if the gang needs a new plan only because it has lost further members while others are being recreated. The old
     plan is still valid for the others.

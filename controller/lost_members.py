@@ -25,7 +25,7 @@ from kube.placeholders import is_seat, matched, to_come
 from timing.clock import SYSTEM_CLOCK, Clock, seconds_since
 
 _MAKES_NONE = ("Pod", "Gang", "PodGroup")
-"""Kinds of objects that ask for a gang and create no pods."""
+"""Kinds of objects that ask for a gang and create no pods, so that it is unknown whether lost pods are recreated."""
 
 _At = tuple[str, str]
 """A member's position in its gang: its pod set and the name of its pod. A recreated pod has the position of the lost
@@ -52,7 +52,7 @@ class _Lost:
 
     @property
     def at(self) -> _At:
-        """The successor's position in its gang."""
+        """The position of the lost member and of its successor in the gang: pod set and pod name."""
         return self.seat.pod_set, self.seat.pod.metadata.name
 
 
@@ -106,14 +106,14 @@ class LostMembers:
             self._read[key] = read
         if last is not None and read is not last and before is not None:
             self._note(last, read, before, cluster_view)
-        of_a_part = last is not None and last.part  # such a gang is not read while it has no pods
+        of_a_part = last is not None and last.part  # a part of a workload is not read while it has no pods
         base = replace(last, members=()) if last is not None and of_a_part and read is None else read
         manifest = _workload(base, cluster_view) if base is not None and key in self._lost else None
         if base is None or manifest is None:
             self._end(key, read)
             return read
         record = before.record if before is not None else None
-        self._let_go_of(key, base, record, cluster_view)
+        self._forget_replaced(key, base, record, cluster_view)
         found = _with_seats(base, self._lost[key].values(), record)
         if not self._lost[key]:
             self._end(key, read)
@@ -156,7 +156,7 @@ class LostMembers:
                 self._lost.setdefault(last.key, {})[pod.metadata.uid] = _Lost(pod, seat, self._clock.monotonic())
                 self._refused.discard(last.key)
 
-    def _let_go_of(self, key: GangKey, gang: Gang, record: PlanRecord | None, cluster_view: ClusterView) -> None:
+    def _forget_replaced(self, key: GangKey, gang: Gang, record: PlanRecord | None, cluster_view: ClusterView) -> None:
         """Forget lost members whose successor is released, or whose successor has not arrived in time.
 
         A successor that is still gated does not count, because it may be deleted, too.

@@ -247,7 +247,7 @@ def after(gang_states: Iterable[ReconcileState], effects: Mapping[GangKey, Effec
 
 
 def with_steps(gang_states: Sequence[ReconcileState], steps: Mapping[GangKey, Step]) -> Sequence[ReconcileState]:
-    """Return the states, with the step from `steps` for each gang that has one there."""
+    """Return the states. The state of a gang that has an entry in `steps` gets this step."""
     if not steps:
         return gang_states
     return [replace(each, step=steps[each.gang.key]) if each.gang.key in steps else each for each in gang_states]

@@ -6,7 +6,7 @@ from gangs.model import Gang
 from timing.clock import seconds_since
 
 BURST_SECONDS = 1.5
-"""Seconds. A gang whose youngest member is younger than this will probably get more members."""
+"""If a gang's youngest member is younger than this number of seconds, the gang will probably get more members."""
 
 
 def still_coming(gang: Gang, now: datetime) -> bool:

@@ -114,7 +114,9 @@ class Urgencies:
             self._awaited.pop(name, None)
 
     def _of_object(self, key: ObjectKey) -> Urgency:
-        """Return the urgency of a changed object. The controller's own writes of Gang objects come back as LATER."""
+        """Return the urgency of a changed object. It is LATER for the watch events of the controller's own writes of
+        Gang objects.
+        """
         manifest = self._cache.objects().get(key) if key[:2] == (GROUP, "Gang") else None
         ours = manifest is not None and self._read_your_writes.covers(
             "gangs", manifest["metadata"].get("resourceVersion", "")

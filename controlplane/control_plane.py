@@ -230,7 +230,7 @@ class ControlPlane:
 
     @cached_property
     def applier(self) -> Applier:
-        """Creates and applies objects of any kind, with the requests that kubectl sends."""
+        """An `Applier`, which creates and applies objects of any kind with the requests that kubectl sends."""
         return Applier(self._api)
 
     def stored(self) -> Mapping[str, list[Stored]]:

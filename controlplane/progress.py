@@ -11,7 +11,7 @@ TICK_SECONDS = 30.0
 
 
 class Progress:
-    """Writes the progress lines to a stream. None: writes nothing."""
+    """Writes progress lines to the stream; writes nothing if the stream is None."""
 
     def __init__(self, stream: TextIO | None = sys.stderr) -> None:
         self._stream = stream

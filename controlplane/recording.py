@@ -26,7 +26,7 @@ class WatchEvent:
 
     @property
     def name(self) -> str:
-        """Name of the object."""
+        """The name of the object in the event."""
         return str(self.object["metadata"]["name"])
 
 

@@ -94,7 +94,7 @@ class Row:
 
 
 def read(folder: Path) -> Scenario:
-    """Return the scenario that belongs to the folder's name."""
+    """Read the scenario file that has the folder's name (`examples/scenarios/NAME.yaml`), and return the scenario."""
     return msgspec.yaml.decode((EXAMPLES / "scenarios" / f"{folder.name}.yaml").read_text(), type=Scenario)
 
 

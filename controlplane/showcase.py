@@ -65,7 +65,7 @@ class Showcase:
         self._progress = progress
 
     def furnish(self) -> None:
-        """Create the nodes, the topology and the queue."""
+        """Create the nodes, the topology and the queue of the demo cluster."""
         with self._progress.step("creating 128 nodes in 2 spines, 8 blocks and 16 racks"):
             self._control_plane.add_nodes(nodes())
             self._apply("topology.yaml", "queue.yaml")
@@ -171,7 +171,7 @@ class _Silent(WSGIRequestHandler):
     """Logs no request, because the URL of the first request contains the key."""
 
     def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002 - the name of the base class
-        """Log nothing."""
+        """Log nothing: the parent class would log each request with its URL."""
 
 
 def nodes() -> list[Manifest]:

@@ -27,13 +27,13 @@ class GangWorkload:
     groups: tuple[ObjectRef, ...] = ()
     part: str = ""
     expected: int | None = None
-    """None: the sum of the pod sets' counts."""
+    """The number of members that there should be; None: the sum of the pod sets' counts."""
     exact_nodes: bool | None = None
-    """None: true if a member has a rank."""
+    """Whether the release pins each member to its exact node; None: it does if a member has a rank."""
 
 
 def of_one_set(members: Sequence[Member], name: str, expected: int, minimum: int) -> tuple[PodSet, ...]:
-    """Return the pod sets of a gang that has only one.
+    """Return the only pod set of a gang, in a tuple.
 
     If more members exist than `expected`, the pod set's count is the number of members.
     """
@@ -46,7 +46,9 @@ def assemble(
     request: PlacementRequest = NO_REQUEST,
     waiting_for: tuple[str, ...] = (),
 ) -> Gang:
-    """Return the gang with these members and this placement request. `waiting_for`: see `Gang`."""
+    """Return the gang with these members and this placement request. `waiting_for`: what the gang waits for, for
+    messages.
+    """
     expected, exact_nodes = workload.expected, workload.exact_nodes
     if expected is None:
         expected = sum(pod_set.count for pod_set in workload.pod_sets)

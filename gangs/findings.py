@@ -49,7 +49,8 @@ class Findings:
 
 
 def said_of(faults: Sequence[Fault]) -> str:
-    """Return the text about the faults of a gang, on one line: the first five faults, and the number of the others.
+    """Return the text about the faults of a gang, on one line: the first few faults (`_MOST_SAID`), and the number of
+    the others.
 
     The text is limited because it is written on every member. A thousand members may have a fault each, and a fault may
     quote user input of any length.

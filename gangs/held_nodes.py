@@ -23,7 +23,9 @@ def held_node(pod: Pod) -> str:
 
 
 def holding(pod: Pod) -> str:
-    """Return the node on which a pod has capacity: it is bound, released or nominated there; "" if it has none."""
+    """Return the node on which a pod uses or reserves capacity, because it is bound, released or nominated there; "" if
+    there is none.
+    """
     return held_node(pod) or pod.status.nominated_node_name
 
 

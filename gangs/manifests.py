@@ -12,6 +12,7 @@ import yaml
 from gangs.findings import Findings
 from gangs.model import Fault, Manifest, ObjectRef
 from kube.catalog import ObjectKey
+from kube.kept_objects import computed_once
 from kube.objects import ObjectMeta, Pod
 from kube.yaml_text import Doubled, read_all
 
@@ -48,6 +49,7 @@ def group_of(api_version: str) -> str:
     return api_version.rpartition("/")[0]
 
 
+@computed_once
 def key_of(manifest: Manifest) -> ObjectKey:
     """Return the object's key in a catalog: (group, kind, namespace, name).
 
@@ -59,6 +61,7 @@ def key_of(manifest: Manifest) -> ObjectKey:
     return group, kind, metadata.get("namespace") or "", name
 
 
+@computed_once
 def ref_of(manifest: Manifest) -> ObjectRef:
     """Return a reference to the object. An object without a name yet is referred to by its `generateName`."""
     _, kind, namespace, name = key_of(manifest)
@@ -72,6 +75,7 @@ def pod_ref(pod: Pod) -> ObjectRef:
     return ObjectRef("v1", "Pod", meta.namespace, meta.name or meta.generate_name, meta.uid)
 
 
+@computed_once
 def metadata_of(manifest: Manifest) -> ObjectMeta:
     """Return the object's metadata. Raises `MalformedError` if a field has a wrong type."""
     return decode(section(manifest, "metadata"), ObjectMeta, ref_of(manifest), "metadata")

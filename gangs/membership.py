@@ -27,7 +27,7 @@ class GivenRank:
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A live or expected pod, its pod set, and the rank that its user gave it. `seated` makes members of seats."""
+    """A live or expected pod, its pod set, and the rank that its user gave it. `seated` turns seats into members."""
 
     pod: Pod
     pod_set: str

@@ -35,31 +35,33 @@ class InputRecorder(Protocol):
     """
 
     def at_object(self, key: ObjectKey) -> None:
-        """Record a look-up of one object, even if it does not exist."""
+        """Record that the reading has looked up one object, which need not exist."""
 
     def at_kind(self, group: str, kind: str) -> None:
-        """Record a look-up of all objects of a kind."""
+        """Record that the reading has looked up all objects of a kind."""
 
     def whether(self, group: str, kind: str) -> None:
-        """Record a look-up of whether any object of a kind exists."""
+        """Record that the reading has asked whether any object of a kind exists."""
 
     def at_kinds(self) -> None:
-        """Record a look-up of the set of kinds that have objects."""
+        """Record that the reading has looked up which kinds have objects."""
 
     def at_sought(self, group: str, kind: str, by: Naming, value: Hashable) -> None:
-        """Record a look-up of the objects of a kind for which the index function `by` returns `value`."""
+        """Record that the reading has looked up the objects of a kind for which the index function `by` returns
+        `value`.
+        """
 
     def at_called(self, namespace: str, name: str) -> None:
-        """Record a look-up of the objects of every kind that have this name."""
+        """Record that the reading has looked up the objects of every kind that have this namespace and name."""
 
     def at_labels(self, namespace: str) -> None:
-        """Record a look-up of a namespace's labels."""
+        """Record that the reading has looked up a namespace's labels."""
 
     def at_sharing(self, namespace: str) -> None:
-        """Record a look-up of the annotation `phalanx.dev/shares-groups-with` of a namespace."""
+        """Record that the reading has looked up the annotation `phalanx.dev/shares-groups-with` of a namespace."""
 
     def at_scheduler(self, name: str) -> None:
-        """Record a look-up of the last time a scheduler tried to schedule a pod."""
+        """Record that the reading has looked up when the scheduler of this name last tried to schedule a pod."""
 
 
 class QueueNamed(NamedTuple):

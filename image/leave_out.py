@@ -77,7 +77,7 @@ FILES: tuple[str, ...] = (
 
 
 def leave_out(environment: Path) -> None:
-    """Remove the distributions and files listed above from a virtual environment.
+    """Remove the distributions in `DISTRIBUTIONS` and the files in `FILES` from a virtual environment.
 
     :raises ValueError: some rules match nothing there; then nothing is removed.
     """

@@ -8,7 +8,8 @@ from kube.objects import NodeSelector, NodeSelectorTerm, Requirement
 
 @dataclass(frozen=True, slots=True)
 class NodeRule:
-    """A restriction of pods to the nodes that `selector` selects. A gang's group, a node pool or a flavor imposes it.
+    """A restriction of pods to the nodes that `selector` selects. The gang's group object, a node pool or a flavor
+    imposes it.
 
     `reason`: the message for a node that is not selected, in kube-scheduler's wording ("node(s) had no label rack").
     `lift`: the change that would allow the node, as the end of the sentence "would fit if …"; "" if there is none.

@@ -20,7 +20,7 @@ class Struct(msgspec.Struct, frozen=True, rename="camel", gc=False, omit_default
 
 
 class OwnerReference(Struct, frozen=True):
-    """metav1.OwnerReference."""
+    """metav1.OwnerReference, with the fields that Phalanx reads."""
 
     api_version: str = ""
     kind: str = ""
@@ -81,7 +81,7 @@ class PreferredSchedulingTerm(Struct, frozen=True):
 
 
 class NodeAffinity(Struct, frozen=True):
-    """core/v1 NodeAffinity."""
+    """core/v1 NodeAffinity: a pod's required and preferred rules about node labels."""
 
     required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: tuple[PreferredSchedulingTerm, ...] = msgspec.field(
@@ -119,7 +119,7 @@ class PodAffinity(Struct, frozen=True):
 
 
 class Affinity(Struct, frozen=True):
-    """core/v1 Affinity."""
+    """core/v1 Affinity: a pod's node affinity, pod affinity and pod anti-affinity."""
 
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
@@ -141,7 +141,7 @@ class Toleration(Struct, frozen=True):
 
 
 class TopologySpreadConstraint(Struct, frozen=True):
-    """core/v1 TopologySpreadConstraint."""
+    """core/v1 TopologySpreadConstraint of a pod, with all its fields."""
 
     max_skew: int = 1
     topology_key: str = ""
@@ -179,7 +179,7 @@ class Container(Struct, frozen=True):
 
 
 class SchedulingGate(Struct, frozen=True):
-    """core/v1 PodSchedulingGate."""
+    """core/v1 PodSchedulingGate: a gate, by its name, that keeps the scheduler from the pod."""
 
     name: str = ""
 
@@ -215,7 +215,7 @@ class PodSpec(Struct, frozen=True):
 
 
 class Condition(Struct, frozen=True):
-    """A PodCondition or NodeCondition."""
+    """A PodCondition or NodeCondition, with the fields that Phalanx reads."""
 
     type: str = ""
     status: str = ""
@@ -282,7 +282,7 @@ class Pod(Struct, frozen=True):
 
 
 class Taint(Struct, frozen=True):
-    """core/v1 Taint."""
+    """core/v1 Taint of a node."""
 
     key: str = ""
     value: str = ""
@@ -290,14 +290,14 @@ class Taint(Struct, frozen=True):
 
 
 class NodeSpec(Struct, frozen=True):
-    """core/v1 NodeSpec."""
+    """core/v1 NodeSpec: the fields that decide which pods may run on the node."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
 
 
 class NodeStatus(Struct, frozen=True):
-    """core/v1 NodeStatus."""
+    """core/v1 NodeStatus: the fields that decide which pods fit on the node."""
 
     allocatable: dict[str, str | int | float] = {}
     conditions: tuple[Condition, ...] = ()
@@ -323,7 +323,7 @@ class Node(Struct, frozen=True):
 
 
 class PriorityClass(Struct, frozen=True):
-    """scheduling.k8s.io/v1 PriorityClass."""
+    """scheduling.k8s.io/v1 PriorityClass, with the fields that Phalanx reads."""
 
     metadata: ObjectMeta = ObjectMeta()
     value: int = 0
@@ -332,7 +332,7 @@ class PriorityClass(Struct, frozen=True):
 
 
 class DisruptionBudgetSpec(Struct, frozen=True):
-    """policy/v1 PodDisruptionBudgetSpec."""
+    """policy/v1 PodDisruptionBudgetSpec: which pods the budget protects, and how many of them may be evicted."""
 
     selector: LabelSelector | None = None
     min_available: int | str | None = None
@@ -348,7 +348,7 @@ class DisruptionBudgetStatus(Struct, frozen=True):
 
 
 class PodDisruptionBudget(Struct, frozen=True):
-    """policy/v1 PodDisruptionBudget."""
+    """policy/v1 PodDisruptionBudget, with the fields that Phalanx reads."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: DisruptionBudgetSpec = DisruptionBudgetSpec()
@@ -364,7 +364,7 @@ class QuotaScope(Struct, frozen=True):
 
 
 class ScopeSelector(Struct, frozen=True):
-    """core/v1 ScopeSelector."""
+    """core/v1 ScopeSelector: the scopes of a ResourceQuota that have an operator and values."""
 
     match_expressions: tuple[QuotaScope, ...] = ()
 
@@ -390,7 +390,7 @@ class ResourceQuotaStatus(Struct, frozen=True):
 
 
 class ResourceQuota(Struct, frozen=True):
-    """core/v1 ResourceQuota."""
+    """core/v1 ResourceQuota, with the fields that Phalanx reads."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceQuotaSpec = ResourceQuotaSpec()

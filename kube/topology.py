@@ -88,7 +88,9 @@ class Topology:
 
     @property
     def title(self) -> str:
-        """The object's kind and name, for messages; without an object, "the levels found on the nodes"."""
+        """The title of the topology in messages: the kind and name of its object; without an object, "the levels found
+        on the nodes".
+        """
         return f"{self.kind} {self.name}" if self.kind else "the levels found on the nodes"
 
     @property

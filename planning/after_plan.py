@@ -27,7 +27,8 @@ def after_all(decisions: Sequence[Decision], snapshot: Snapshot) -> Snapshot:
         arriving.setdefault(each.node, []).append(_tenant(each))
     evicted = {f"{each.namespace}/{each.name}" for each in evictions}
     leaving = evicted | {each.member.pod.key for each in new}
-    # An eviction names its victim's node. A new member holds at most a reservation, so `expecting` nodes suffice.
+    # Only nodes whose pods change are rebuilt. Each eviction names its victim's node. A new member may have an older
+    # reservation, and every node with a reservation is in `expecting`.
     concerned = {each.node for each in evictions} | arriving.keys()
     concerned |= {state.name for state in snapshot.expecting if not state.marks.isdisjoint(leaving)}
     places = sorted(snapshot.positions[name] for name in concerned if name in snapshot.positions)
@@ -63,8 +64,8 @@ def _tenant(assignment: Assignment) -> Tenant:
 def _changed(state: NodeState, arriving: dict[str, list[Tenant]], leaving: set[str]) -> NodeState:
     """Return the node's state after the plan, with the pods in `arriving` and without the pods in `leaving`.
 
-    `arriving`: reservations by node name. `leaving`: `namespace/name` of the victims and of the newly placed members,
-    because an older reservation of such a member would count twice.
+    `arriving`: the reservations of new members, by node name. `leaving`: `namespace/name` of the victims, and of the
+    newly placed members: an older reservation of such a member would otherwise count in addition to the new one.
     """
     stay = tuple(tenant for tenant in state.tenants if tenant.pod.key not in leaving)
     come = tuple(arriving.get(state.name, ()))

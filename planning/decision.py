@@ -13,7 +13,7 @@ class WaitReason(Enum):
     """Why a gang waits although its members and the objects that it names exist. The value is a condition's reason."""
 
     QUOTA_EXHAUSTED = "QuotaExhausted"
-    """Other gangs use the quota that it needs (`planning.quota.queueing`)."""
+    """Other gangs use the quota that the gang needs (`planning.quota.queueing`)."""
     RESOURCE_CLAIMS = "ResourceClaims"
     """Its pods need devices, and no plan is made for devices yet (`planning.scheduler_rules.resource_claims`)."""
 
@@ -28,7 +28,7 @@ class Outcome(Enum):
 
 
 class Refusal(Enum):
-    """Why a gang is unplaceable. The value is the reason in the status of its Gang object."""
+    """Why a gang is rejected as unplaceable. The value is the reason in the status of its Gang object."""
 
     NO_ROOM = "NoRoom"
     NOT_PROVEN = "NotProven"

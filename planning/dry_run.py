@@ -197,7 +197,9 @@ class _Request:
 
 
 def _remarks(reading: Reading, request: _Request, objects: Objects, pods: _Pods) -> tuple[list[Mistake], list[Mistake]]:
-    """Return the warnings about misplaced keys, which a dry run reports as mistakes, and then all other warnings."""
+    """Return two lists of warnings: those about keys in the wrong place, which a dry run reports as mistakes, and all
+    others.
+    """
     parts: tuple[list[Mistake], list[Mistake]] = ([], [])
     for each in _advice(reading, request, objects, pods):
         parts[not isinstance(each, Misplaced)].append(_warning(each, objects))
@@ -224,7 +226,7 @@ def _advice(reading: Reading, request: _Request, objects: Objects, pods: _Pods) 
 
 
 def _request(objects: Objects) -> _Request:
-    """Return the cluster that the documents describe by themselves, with the requests in it."""
+    """Return the cluster that the documents describe by themselves, and the objects in them that ask for gangs."""
     classes = {each.metadata.name: each for each in objects.priority_classes()}
     runtimes = objects.runtime_classes()
     by_name = {each.metadata.name: each for each in runtimes}
@@ -252,10 +254,11 @@ def _request(objects: Objects) -> _Request:
 
 
 def _applied(objects: Objects, live: Live) -> _Request:
-    """The request that the live cluster would hold after the documents had been applied to it.
+    """Return the live cluster as it would be after the documents had been applied to it, with all objects that ask for
+    gangs.
 
-    A pod that exists already stays as it is. A group object or workload that exists already is replaced; the new
-    object keeps the old one's uid, creation time and status.
+    A pod that exists already stays as it is. A group object or workload that exists already is replaced. The new object
+    keeps the uid, creation time and status of the old one.
     """
     there = {pod.key for pod in live.sources.pods}
     classes, runtimes = live.snapshot.priority_classes, live.snapshot.runtime_classes
@@ -305,7 +308,7 @@ def _over(existing: Manifest | None, manifest: Manifest) -> Manifest:
 
 
 def _named_objects(reading: Reading) -> set[ObjectRef]:
-    """Return the objects that have a fault or an advice."""
+    """Return the objects about which the reading has a fault or an advice."""
     return {fault.object for fault in reading.faults} | {advice.object for advice in reading.advice}
 
 

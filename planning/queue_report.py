@@ -40,7 +40,9 @@ class QuotaFigures:
 
     @property
     def lent(self) -> int:
-        """The unused amount of the queue's own quota that its gangs cannot take, because other queues borrow it."""
+        """The part of the queue's own quota that the queue does not use and cannot take, because other queues borrow
+        it.
+        """
         return max(0, self.nominal - self.used - self.free)
 
 
@@ -94,7 +96,8 @@ def queue_reports(
     charged: dict[str, list[Gang]] = {}
     for gang in gangs:
         if (account := gang.account) is not None:
-            if account.queue.name not in charged:  # the cohort is the same for all gangs of a queue
+            # all gangs of a queue have the same cohort, so the first gang suffices
+            if account.queue.name not in charged:
                 accounts |= {each.name: (each, account) for each in account.cohort if each.name not in accounts}
             accounts[account.queue.name] = account.queue, account
             charged.setdefault(account.queue.name, []).append(gang)
@@ -106,7 +109,7 @@ def queue_reports(
         pending = [gang for gang in in_order(each for each in own if is_pending(each)) if gang.key not in usage.by_gang]
         # Gangs that can never fit come last, and no estimate waits for them.
         line = [gang for gang in pending if gang.key not in expected.never]
-        # `accounts` has, for a queue with gangs, the account of one of these gangs.
+        # For a queue with gangs, `account` belongs to one of its gangs. Any of them gives the same estimates.
         starts = {} if now is None else estimated_starts(account, line, usage, expected, ends=ends, now=now)
         pending = [*line, *(gang for gang in pending if gang.key in expected.never)]
         using = tuple(_using(queue, own, usage, expected))

@@ -21,7 +21,7 @@ from planning.framing.ties import made_new
 
 DAEMON = "DaemonSet"
 _OURS = (PINNED_DOMAIN, PINNED_IN, PLAN, PLANNED_NODE, RELEASE_BEGUN, RELEASED, TAKEN_BACK, WHOLE_MARK)
-"""Annotations that Phalanx writes on a pod with a plan and a release."""
+"""The annotations on a pod in which Phalanx records its plan and its release. A recreated pod does not have them."""
 
 
 MOST_ADDED = 20_000
@@ -29,7 +29,7 @@ MOST_ADDED = 20_000
 
 
 def added_nodes(values: Iterable[str], most: int = MOST_ADDED, instead: str = "") -> dict[str, int]:
-    """Return the number of added nodes by the node that they copy, parsed from texts such as `4=node-5`.
+    """Return, by name of a node, how many copies of it are added, parsed from texts such as `4=node-5`.
 
     :param most: the most nodes that may be added, of all kinds together.
     :param instead: what the user can do instead, appended to the error about more than `most` nodes.
@@ -106,7 +106,7 @@ class WhatIf:
         return named or any(member.pod.key in lost for member in gang.members)
 
     def loses(self, pod: Pod) -> bool:
-        """Whether the pod loses its node because the node is drained."""
+        """Whether the pod loses its node, because a drain of the node is assumed."""
         return pod.spec.node_name in self.drained and not pod.finished and not _stays(pod)
 
     def _changed(self, state: NodeState) -> NodeState:

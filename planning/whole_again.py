@@ -35,7 +35,7 @@ def wants_restart(gang: Gang) -> bool:
 
 
 def let_go(gang: Gang) -> tuple[Member, ...]:
-    """Return the members that a restart evicts: all members without the gate. A gated member runs nothing yet."""
+    """Return the members that a restart evicts: all members without Phalanx's gate. A gated member runs nothing yet."""
     return tuple(member for member in gang.members if not member.pod.gated_by(GATE))
 
 
@@ -108,8 +108,8 @@ def _by_job(members: tuple[Member, ...]) -> Counter[tuple[str, str]]:
 
 
 def _fails(job: Manifest | None, count: int) -> str:
-    """Return why the Job may fail if `count` of its pods are evicted, as the predicate of a sentence; "" if it goes
-    on.
+    """Return why the Job may fail if `count` of its pods are evicted, as the predicate of a sentence; "" if it does not
+    fail.
     """
     if job is None:
         return "is not there"

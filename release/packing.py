@@ -19,7 +19,7 @@ class Target(Protocol):
     """A file that is open for writing."""
 
     def write(self, data: bytes, /) -> Any:
-        """Write bytes."""
+        """Write these bytes to the file."""
 
 
 class HashingWriter(io.RawIOBase):
@@ -33,7 +33,7 @@ class HashingWriter(io.RawIOBase):
         """The number of bytes written."""
 
     def writable(self) -> bool:
-        """Return True."""
+        """Return True, because only files that are writable can be wrapped by a writer."""
         return True
 
     def write(self, data: Any) -> int:

@@ -42,8 +42,8 @@ class Connection:
 
 
 class Connections:
-    """The table of a port's connections, about `most` at a time. One half is for strangers, the other half for all
-    other connections. Each half is ordered by the last change of state.
+    """The table of a port's connections, about `most` at a time. One half is for strangers, which have not sent a whole
+    request yet, and the other half for all other connections. Each half is ordered by the last change of state.
     """
 
     def __init__(self, most: int) -> None:

@@ -38,7 +38,7 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
     def init_signals(self) -> None:
         """Handle `LEAVE` and SIGTERM in the event loop, besides gunicorn's own signals. gunicorn calls this."""
         super().init_signals()
-        signal.set_wakeup_fd(-1)  # the loop has its own
+        signal.set_wakeup_fd(-1)  # asyncio's event loop sets a descriptor of its own
         self._loop = asyncio.new_event_loop()
         self._loop.add_signal_handler(LEAVE, self._leave)
         self._loop.add_signal_handler(signal.SIGTERM, self._end)

@@ -61,7 +61,9 @@ class Protocol(HttpToolsProtocol):
             self.transport.abort()
 
     def on_headers_complete(self) -> None:
-        """Called by the parser when a request's headers are complete."""
+        """Called by the parser when a request's headers are complete. If the server is about to stop, this request is
+        the last one of the connection.
+        """
         super().on_headers_complete()
         if self.leaving:
             self.cycle.keep_alive = False

@@ -32,7 +32,7 @@ def needed_members(problem: Problem) -> int:
 
 
 def pending(problem: Problem) -> tuple[Member, ...]:
-    """The members that have no node yet, in order of set and rank. The solver looks for nodes for them."""
+    """Return the members that have no node yet, in order of set and rank. The solver looks for their nodes."""
     return tuple([member for pod_set in problem.sets for member in pod_set.members if member.node is None])
 
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from types import ModuleType
 
 _NAMED = ("Index", "Series")
-"""The pandas classes that OR-Tools reads when it is imported. It only checks whether an argument is an instance of one
-of them.
+"""The pandas classes that OR-Tools names when it is imported. OR-Tools only checks whether an argument is an instance
+of one of them, so empty classes can take their place.
 """
 
 
@@ -47,10 +47,11 @@ with _without_pandas():
 
 
 class CpModel(OrToolsModel):
-    """A model of CP-SAT without the 61 attributes with method names from before PEP 8.
+    """A model of CP-SAT without the 61 aliases that OR-Tools sets on every model: its methods under their names from
+    before PEP 8.
 
-    OR-Tools sets these attributes on every model, which takes a quarter of a millisecond. Each attribute refers back to
-    the model, so the model's memory would stay until Python's next collection of cycles.
+    Setting the aliases takes a quarter of a millisecond. Each alias refers back to the model, so the model's memory
+    would stay until Python's next collection of cycles.
     """
 
     def _add_pre_pep8_methods(self) -> None:

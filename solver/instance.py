@@ -108,8 +108,8 @@ class Instance:
         return tuple(tuple(self.tree.summed(level, each).tolist()) for level in range(ROOT, self.tree.depth))
 
     def parents(self, level: int, node: int) -> tuple[tuple[int, int], ...]:
-        """Return the domains of all wider levels that contain a node, as pairs of level and domain, from the next level
-        wider than `level` out to ROOT.
+        """Return the domains that contain a node on all levels wider than `level`, as pairs of level and domain. The
+        pairs begin with the next wider level and end with ROOT, the whole cluster.
         """
         return tuple((each, self.tree.domain(each, node)) for each in range(level - 1, ROOT - 1, -1))
 

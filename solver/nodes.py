@@ -14,8 +14,8 @@ ResourceMatrix = NDArray[np.int64]
 Path = tuple[str, ...]
 
 _CACHED_LAYOUTS = 8
-"""The most `NodeLayout` objects that `node_layout_of` caches. If a layout is no longer cached, a new object is created,
-and values derived from the old object are computed again.
+"""The most `NodeLayout` objects that `node_layout_of` caches. For a layout that is not cached any more,
+`node_layout_of` creates a new object, and values that were derived from the old object are computed again.
 """
 _LARGEST_SUM = 1 << 61
 """`amounts_of` keeps the sum of one resource over all rows below this bound. So the sum over all nodes and all victims
@@ -147,8 +147,8 @@ def nodes_of(nodes: Iterable[Node], resources: int = 1) -> NodeTable:
 def amounts_of(rows: Sequence[Sequence[int]], width: int) -> ResourceMatrix:
     """Return rows of `width` amounts as an array, rows x resources.
 
-    Amounts are clipped to 2^61 divided by the number of rows, so that a column's sum fits 64 bits. No member requests
-    so much.
+    Amounts are clipped to 2^61 divided by the number of rows, so that the sum of a column fits 64 bits. No member
+    requests so much, so clipping changes no result.
     """
     most = _LARGEST_SUM // max(1, len(rows))
     try:

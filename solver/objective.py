@@ -80,11 +80,11 @@ class Criterion:
     `terms`: the sums that are minimised for the goal. `count`: a function that returns the goal's parts in their order
     for a plan; its second argument is the level if `by_level`. `most`: only set if more is better; a function that
     returns an upper bound of the value for any plan of the problem. `summed`: the value is the sum of the parts;
-    otherwise it is the first part. `amount`: value and parts are amounts of the scarcest resource. `counting`: parts
-    whose names begin with this text are an exception: they count domains. `loss`: words for a plan that is worse in
-    this goal. `counting_loss`: words for a plan that is worse in a part that counts domains. `by_counting`: the
-    solution methods other than CP-SAT know this goal. `divided`: the first letters of the parts, in order, if `ordered`
-    accepts values of single parts.
+    otherwise it is the first part. `amount`: value and parts are amounts of the scarcest resource, except parts whose
+    names begin with the text `counting`, which count domains. `loss`: words for a plan that is worse in this goal.
+    `counting_loss`: words for a plan that is worse in a part that counts domains. `by_counting`: the solution methods
+    other than CP-SAT know this goal. `divided`: the first letters of the parts, in order, if `ordered` accepts the
+    values of single parts.
     """
 
     name: str
@@ -313,8 +313,8 @@ Values and bounds of a stage leave out constants that are equal in every plan. T
 
 
 def _goal(of: Criterion, name: str, parts: GoalParts, gaps: Gaps) -> Goal:
-    """Return the goal of the row `of` under the name `name`. Its value is the first part, or the sum of the parts if
-    the row is `summed`. `gaps`: by goal and part, value minus bound.
+    """Return the goal `name`, counted as the row `of` says. Its value is the first part, or the sum of the parts if the
+    row is `summed`. `gaps`: by goal and part, value minus bound.
     """
     first, value = next(iter(parts.items()), ("", 0))
     gap = gaps.get((name, first), 0)
@@ -327,7 +327,7 @@ def _goal(of: Criterion, name: str, parts: GoalParts, gaps: Gaps) -> Goal:
 class Score:
     """Counts the parts of every goal for one plan.
 
-    `seats`: pairs of a placed member and its node. `fresh`: the same for newly placed members only. `used`: by node,
+    `seats`: pairs of a placed member and its node. `fresh`: such pairs of newly placed members only. `used`: by node,
     the amount of the scarcest resource that newly placed members use.
     """
 
@@ -440,7 +440,7 @@ class Score:
         return sum(self._rooms(level))
 
     def _rooms(self, level: int) -> list[int]:
-        """Return the free capacity that remains in each touched domain of a level."""
+        """Return, for each touched domain of a level, the free capacity that remains in it."""
         left = {domain: self.instance.domain_potential(level, domain) for domain in self._domains(level)}
         for node, amount in self.used.items():
             left[self.instance.tree.domain(level, node)] -= amount

@@ -26,13 +26,14 @@ creates all `Victim` objects at once, because more reads are likely.
 
 @dataclass(frozen=True)
 class Shape:
-    """Members that only their set and rank distinguish: they have equal requests, eligible nodes and preferences.
+    """The properties that interchangeable members have in common: requests, eligible nodes and preferences. Only set
+    and rank distinguish members of one shape.
 
     `requests`: an amount per resource. `nodes`: the eligible nodes, regardless of free capacity. `excluded`: by other
-    node, the reason why it is not eligible (opaque text for explanations). `preferences`: by node, the summed weight of
-    the node preferences that it fulfils; a missing node means 0. `lifts`: by change in words, such as a toleration, the
-    nodes that become eligible by this change alone. A node that is excluded for two reasons is in no entry.
-    `fills_node`: whether no node could hold two such members, even if it were empty (for explanations).
+    node, the reason why it is not eligible, a text that the solver passes to explanations. `preferences`: by node, the
+    summed weight of the node preferences that the node fulfils; a missing node means 0. `lifts`: by change in words,
+    such as a toleration, the nodes that become eligible by this change alone. A node that is excluded for two reasons
+    is in no entry. `fills_node`: whether no node could hold two such members, even if it were empty (for explanations).
     """
 
     requests: tuple[int, ...]
@@ -104,7 +105,7 @@ class PodSet:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """The constraint that all placed members of these sets lie in one domain of `level`."""
+    """The constraint that all placed members of the sets `pod_sets` lie in one domain of `level`."""
 
     pod_sets: tuple[int, ...]
     level: int
@@ -144,7 +145,7 @@ class Conflict:
     member beside them.
 
     A member of `shapes` may be placed on one of `nodes` only if all of `victims` are evicted. `reason`: why the member
-    cannot run beside them, as an opaque text like the values of `Shape.excluded`.
+    cannot run beside the victims. The solver passes this text to explanations without reading it.
     """
 
     shapes: tuple[int, ...]
@@ -329,12 +330,12 @@ class VictimSet:
 
 @dataclass(frozen=True, slots=True)
 class VictimGang:
-    """A running gang that has victims. `running`: its members now, whether they may be evicted or not.
+    """A running gang that has victims. If the gang is broken, it is evicted as a whole.
 
-    The gang is broken if fewer than `minimum` members remain, or fewer members of one of its `sets` than that set's
-    minimum. A broken gang is evicted as a whole. If some of its members may not be evicted (`running` exceeds the
-    number of its victims), the gang must keep its minimums. `sets` lists only the sets that evictions can cut below
-    their minimum.
+    `running`: its members now, whether they may be evicted or not. The gang is broken if fewer than `minimum` members
+    remain, or fewer members of one of its `sets` than that set's minimum. If some of its members may not be evicted
+    (`running` exceeds the number of its victims), evictions must not break the gang. `sets` lists only the sets that
+    evictions can cut below their minimum.
     """
 
     name: str
@@ -418,8 +419,8 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most time that a solve may take. `deterministic`: in CP-SAT's deterministic time, which is the same on every
-    machine. `seconds`: wall time, the emergency stop.
+    """The most time that a solve may take. `deterministic`: in CP-SAT's deterministic time, which gives equal results
+    on every machine. `seconds`: wall time, which normally ends no solve.
     """
 
     deterministic: float = 4.0

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 class QuotaShare:
     """A queue or a cohort, as one entry of the tree that divides a quota. All amounts are in one unit.
 
-    `parent`: position of the cohort above it in `Quota.shares`, greater than its own; None at the top. `quota`: its
-    nominal quota plus the part that the queues and cohorts below it lend. `kept`: the part of `quota` that it lends to
-    no other entry. `limit`: the most that it may use: `quota` plus its borrowing limit; None: no such limit. `used`:
-    the use of pods outside the problem that are charged to it directly.
+    `parent`: the position in `Quota.shares` of the cohort above it, which is greater than its own position; None at the
+    top. `quota`: its nominal quota plus the part that the queues and cohorts below it lend. `kept`: the part of `quota`
+    that it does not lend. `limit`: the most that it may use, namely `quota` plus its borrowing limit; None: no such
+    limit. `used`: the use of pods outside the problem that are charged to it directly.
     """
 
     parent: int | None
@@ -34,12 +34,12 @@ class QuotaCharge:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The quota of one resource in one flavor. `shares`: the queues and cohorts that divide the quota. `charges`: what
-    placed members use of it.
+    """The quota of one resource in one flavor.
 
-    The use of a share beyond its `kept` counts as use of its parent. If members charged to a share are newly placed,
-    the share must stay within its limit. The limits of all shares above it and the quota of the topmost share must hold
-    as well. If a share uses less than `kept`, the difference offsets overuse in the shares above it (Kueue,
+    `shares`: the queues and cohorts that divide the quota. `charges`: how much of it each placed member uses. The part
+    of a share's use beyond its `kept` counts as use of its parent. If members charged to a share are newly placed, the
+    share must stay within its limit. The limits of all shares above it and the quota of the topmost share must hold as
+    well. If a share uses less than `kept`, the difference offsets overuse in the shares above it (Kueue,
     pkg/cache/scheduler/resource_node.go).
     """
 

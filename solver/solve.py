@@ -27,7 +27,7 @@ from solver.tree_dp.single_class import solve_tree_dp
 from solver.tree_dp.single_class_counts import no_room
 from solver.verify.rules import verify
 
-Way = Callable[[Instance], Solved | SolveStatus | None]
+SolutionMethod = Callable[[Instance], Solved | SolveStatus | None]
 """A solution method: a function that solves an instance. It returns None if the method does not apply to this instance.
 """
 
@@ -82,8 +82,9 @@ def by_model(problem: Problem, limits: Limits, wanted: frozenset[str] | None = N
 
 
 class _Course:
-    """One solve of a problem. It tries the solution methods in order and keeps the best plan so far in `known`.
-    `without`: the instance without evictions.
+    """The course of one solve: it tries the solution methods in order and keeps the best plan so far in `known`.
+
+    `without`: the instance in which no pod may be evicted.
     """
 
     def __init__(self, problem: Problem, limits: Limits, deadline: Deadline, known: Incumbent) -> None:
@@ -129,25 +130,27 @@ class _Course:
         if answer is not None:
             return answer
         if work(self.problem) >= LARGE:
-            if self.problem.victims:  # a greedy plan with evictions is found sooner
+            # if pods may be evicted, a greedy plan with evictions is sought first, because it is found sooner
+            if self.problem.victims:
                 self.known.seek(self.evicting, self.deadline, most=1)
             self.known.seek(self.without, self.without.deadline.share(_HALF))
         instance = replace(self.without, deadline=self._until_known()) if self.problem.victims else self.without
         return _attempt(instance, [self._by_domains, self._by_model]) or SolveStatus.UNKNOWN
 
     def _early(self, instance: Instance) -> Plan | None:
-        """Return the best known plan, or None. If no plan is known and the search may take long, look for a greedy plan
-        first.
+        """Return the best known plan; None if none is known. If no plan is known and the search may take long, a greedy
+        plan is sought first.
         """
         if self.known.plan is None and work(self.problem) >= (LARGE_EVICTING if instance.evicting else LARGE):
             self.known.seek(instance, self.deadline)
         return self.known.plan
 
     def _until_known(self) -> Deadline:
-        """Return a deadline of half the remaining time, which extends to the whole time once a plan without evictions
-        is known.
+        """Return the deadline of the search for a plan without evictions: half the remaining time, because the other
+        half is for the search with evictions.
 
-        The other half is for the search with evictions. It is not needed once a plan without evictions is known.
+        Once a plan without evictions is known, the other search is not needed, and the deadline extends to the whole
+        time.
         """
         end = self.without.deadline
         half = end.share(_HALF)
@@ -214,17 +217,17 @@ class _Faulty:
     faults: tuple[str, ...]
 
 
-def _attempt(instance: Instance, ways: list[Way]) -> Plan | SolveStatus | None:
-    """Return the result of the first method in `ways` that gives one and whose plan passes the verifier; None if no
+def _attempt(instance: Instance, methods: list[SolutionMethod]) -> Plan | SolveStatus | None:
+    """Return the result of the first of `methods` that gives one and whose plan passes the verifier; None if no
     method gives a result.
 
     UNKNOWN if a method runs out of time. Raises `SolverFaultError` if methods gave plans and none of the plans passes
     the verifier.
     """
     faults: list[str] = []
-    for way in ways:
+    for method in methods:
         try:
-            solved = way(instance)
+            solved = method(instance)
         except OutOfTimeError:
             return SolveStatus.UNKNOWN
         if isinstance(solved, SolveStatus):
@@ -240,7 +243,9 @@ def _attempt(instance: Instance, ways: list[Way]) -> Plan | SolveStatus | None:
 
 
 def _checked(instance: Instance, solved: Solved) -> Plan | _Faulty:
-    """Return a method's placement as a plan with its goals and proof, or the verifier's faults."""
+    """Return the placement `solved` as a plan with its goals and proof. If the verifier finds faults in it, return
+    these.
+    """
     proof = Proof.OPTIMAL if solved.proven else Proof.FEASIBLE
     goals = goals_of(instance, solved.nodes, solved.victims, solved.reached)
     if solved.cut:

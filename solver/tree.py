@@ -13,7 +13,9 @@ ROOT = -1
 """The level of the whole cluster, which is one domain with the number 0."""
 Positions = NDArray[np.int64]
 _LARGE = 400
-"""From this number of nodes on, a tree is cached for the next problem: nodes rarely change, while the load does."""
+"""From this number of nodes on, a tree is cached for later problems, because nodes change rarely while the load changes
+often.
+"""
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Tree:
         return len(self.paths)
 
     def domain(self, level: int, node: int) -> int:
-        """The domain of `level` (or ROOT) that holds `node`."""
+        """The domain of `level` (or ROOT, the whole cluster) that holds `node`."""
         return 0 if level == ROOT else self.domain_of[level][node]
 
     def nodes(self, level: int, domain: int) -> tuple[int, ...]:
@@ -42,29 +44,31 @@ class Tree:
         return self._nodes[level + 1][domain]
 
     def count(self, level: int) -> int:
-        """How many domains `level` (or ROOT) has."""
+        """How many domains `level` (or ROOT, the whole cluster) has."""
         return len(self._nodes[level + 1])
 
     def children(self, level: int, domain: int) -> tuple[int, ...]:
-        """The domains of the next narrower level inside a domain of `level` (or ROOT)."""
+        """The domains of the next narrower level inside a domain of `level` (or ROOT, the whole cluster)."""
         return self._children[level + 1][domain]
 
     def parent(self, level: int, domain: int) -> int:
-        """The domain of the next wider level (or ROOT) around a domain."""
+        """The domain of the next wider level (or ROOT, the whole cluster) around a domain."""
         return self.domain(level - 1, self.nodes(level, domain)[0])
 
     def domains(self, level: int) -> Positions:
-        """Return, by node, its domain of `level` (or ROOT)."""
+        """Return, by node, its domain of `level` (or ROOT, the whole cluster)."""
         return self._domains[level + 1]
 
     def summed(self, level: int, amounts: Positions) -> Positions:
-        """Return the amounts of all nodes, summed by domain of `level` (or ROOT). `amounts`: one row per node."""
+        """Return the amounts of all nodes, summed by domain of `level` (or ROOT, the whole cluster). `amounts`: one row
+        per node.
+        """
         sums = np.zeros((self.count(level), *amounts.shape[1:]), dtype=np.int64)
         np.add.at(sums, self.domains(level), amounts)
         return sums
 
     def around(self, level: int, wider: int) -> Positions:
-        """Return, by domain of `level`, the domain of the level `wider` (or ROOT) that contains it."""
+        """Return, by domain of `level`, the domain around it on the wider level `wider` (or ROOT: the cluster)."""
         found = np.zeros(self.count(level), dtype=np.int64)
         found[self.domains(level)] = self.domains(wider)
         return found

@@ -45,6 +45,12 @@ MARGIN = 0.3
 """Seconds of the caller's timeout that are reserved to send the answer."""
 LONGEST_FORECAST = 2.0
 """The most seconds that an admission waits for a forecast, by default."""
+LONGEST_TURN = 0.1
+"""The most seconds that an admission waits until the solver is free for its forecast.
+
+If many workloads are created at once, most of them get no forecast, so that nobody's `kubectl apply` waits for the
+plans of the others.
+"""
 LONGEST_DRY_RUN = 30.0
 """The most seconds for one dry run, whatever the caller's timeout."""
 MOST_ADDED_HERE = 2_000
@@ -101,7 +107,7 @@ class Webhook:
         return dispatch.mutate(review, self.picture, forecast_arrival, automatic=automatic)
 
     def hand_over(self, review: AdmissionRequest) -> Decision:
-        """Return the decision of `/mutate/absent-schedulers`."""
+        """Return the decision of `/mutate/absent-schedulers` on a pod of no gang."""
         return dispatch.hand_over(review, self.picture)
 
     def validate(self, review: AdmissionRequest) -> Decision:
@@ -124,6 +130,7 @@ class Webhook:
 
         :param seconds: how long the forecast may take.
         """
+        limit = TimeLimit(seconds)
         if seconds <= 0:
             self.metrics.forecasts.labels("late").inc()
             return ()
@@ -131,8 +138,8 @@ class Webhook:
             if (awaited := waits(manifest, self.picture)) is not None:
                 self.metrics.forecasts.labels("waiting").inc()
                 return awaited
-            with self.slot.taken(seconds) as left:
-                messages = forecast(manifest, self.picture, self.others, left)
+            with self.slot.taken(min(seconds, LONGEST_TURN)):
+                messages = forecast(manifest, self.picture, self.others, limit.seconds)
         except BusyError:
             self.metrics.forecasts.labels("busy").inc()
             return ()

@@ -71,14 +71,16 @@ class WebhookService:
         self._metrics.certificate_changed(not_after)
 
     def close(self) -> None:
-        """End the watches and the solving processes."""
+        """Stop the live feed, the record of ended gangs, the watches, and the processes that solve."""
         self.app.extensions[FEED].close()
         self._history.close()
         self._cache.stop()
         shared_workers().close()
 
     def _settle(self) -> None:
-        """When the caches are complete, exclude their objects from garbage collection, which scans them in vain."""
+        """Wait until the caches are complete, then exclude their objects from garbage collection, which would scan them
+        in vain.
+        """
         if self._cache.wait_synced(SYNC_SECONDS):
             self._cache.snapshot()
             gc.freeze()

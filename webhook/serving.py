@@ -43,7 +43,7 @@ MOST_VIEWERS, MOST_OF_ONE_VIEWER = 40, 8
 """The most live pages that wait for changes at a time: in total, and with the same token. Their threads only wait."""
 
 WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 -- this table is not a binding
-"""The loopback address at which a server with this wildcard address can be reached."""
+"""By wildcard address: the loopback address at which a server that listens on the wildcard address can be reached."""
 
 
 @dataclass(frozen=True, slots=True)

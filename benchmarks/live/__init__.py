@@ -1,5 +1,7 @@
-"""Measures how long pods take from their creation to their nodes on a real control plane, with Phalanx and without.
+"""Measures how long pods take from their creation until they are bound, on a real control plane, with Phalanx and
+without.
 
-Start with `__main__`. `load` has the nodes and the pods. `modes` measures one lot: pods of one mode that are created
-together. `machine_usage` measures the CPU and memory of the servers meanwhile. `report` combines the rounds.
+Start with `__main__`. `load` has the nodes and the pods. `modes` measures one lot: pods of one mode (such as a gang, or
+ungrouped pods) that are created together. `machine_usage` measures the CPU and memory of the servers meanwhile.
+`report` combines the rounds.
 """

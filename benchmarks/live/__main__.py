@@ -1,5 +1,5 @@
-"""`python -m benchmarks.live`: compare stock, Phalanx, the scheduler's own gangs and Kueue on one control plane, in
-turns.
+"""`python -m benchmarks.live`: compare the stock scheduler, Phalanx, the scheduler's own gangs and Kueue on one control
+plane, in turns.
 """
 
 import os
@@ -24,7 +24,9 @@ SETTLE_SECONDS = 20.0
 OURS = tuple(mode for mode in modes.MODES if mode != modes.JOB_KUEUE)
 BESIDE_KUEUE = (modes.JOB_STOCK, modes.JOB_KUEUE)
 _NOT_CROWDED = modes.FLOOR
-"""The floor mode is not measured on crowded nodes: its pods name nodes that other pods have taken."""
+"""The mode that is not measured if other pods use some nodes: its pods name their nodes themselves, and some of these
+nodes would be full.
+"""
 
 Idle = dict[str, tuple[float, float]]
 
@@ -79,10 +81,10 @@ def main(
     write: Path | None,
     picture: Path | None,
 ) -> None:
-    """Measure how long pods take from their creation to their nodes.
+    """Measure how long pods take from their creation until they are bound.
 
-    Exits with status 1 if Phalanx takes longer, compared with stock, than when the figures were last written. The
-    files then stay unchanged.
+    Exits with status 1 if Phalanx takes longer, relative to the stock scheduler, than in the run whose figures are in
+    the files. The files then stay unchanged.
     """
     plan = Plan(nodes, tuple(map(int, sizes.split(","))), rounds, names)
     about = (
@@ -101,7 +103,7 @@ def main(
 
 
 def _measured(plan: Plan, more: dict[str, Sequence[str]]) -> tuple[list[modes.Lot], Idle, list[evictions.Evicted]]:
-    """Measure all lots, then the idle servers, and the pods that a gang evicts."""
+    """Measure all lots of pods, then what the idle servers use, and then which pods a gang evicts."""
     if modes.JOB_KUEUE in plan.modes:
         operators.program(kueue.NAME)
     lots, idle = list[modes.Lot](), Idle()
@@ -153,7 +155,9 @@ def _flags(scheduler_qps: int | None) -> dict[str, Sequence[str]]:
 
 
 def _add_nodes(plane: ControlPlane, count: int) -> None:
-    """Create nodes and wait until they are ready. The wait polls seldom, because the list of so many nodes is large."""
+    """Create nodes and wait until they are ready. The state is requested seldom, because a list of so many nodes is
+    large.
+    """
     plane.create("/api/v1/nodes", [load.node(number) for number in range(count)])
     end = time.monotonic() + LONGEST_START
     while sum(map(load.ready, plane.request("GET", "/api/v1/nodes")["items"])) < count:

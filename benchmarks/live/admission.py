@@ -28,18 +28,20 @@ from kube.keys import GANG
 
 NOBODY, WEBHOOK, POLICIES = "nobody", "the webhook", "policies"
 WAYS = (NOBODY, WEBHOOK, POLICIES)
-"""The ways to admit a gang's new pod: without Phalanx, by its webhook, or by its admission policies."""
+"""How a new pod of a gang is admitted in a lot: without Phalanx, by its webhook, or by its admission policies."""
 CREATED, TRIED = "created", "tried"
-"""Pods that are stored, and pods that are not (`dryRun=All`), so that no server follows them."""
+"""Whether the pods of a lot are stored (CREATED) or not (TRIED, `dryRun=All`). No server follows a pod that is not
+stored.
+"""
 SIBLINGS = 500
-"""Pods of one gang."""
+"""The number of pods of one gang."""
 CLIENTS = 16
 """The number of clients that send requests at the same time."""
 _LONGEST = 120.0
 _SETTLE_SECONDS = 2.0
-"""Seconds after a lot, until its effects are processed."""
+"""Seconds to wait after a lot of pods, until all servers have processed its effects."""
 _EACH = 40
-"""How many times an object that plans is tried."""
+"""How often the creation of an object that is planned at its admission is measured, by dry runs."""
 _OF_A_GANG = 512
 
 
@@ -140,7 +142,9 @@ def measured(plan: Plan) -> tuple[list[Lot], list[Tried]]:
 
 
 def ask(plane: ControlPlane, deployment: Deployment, way: str) -> None:
-    """Make the API server use only the given way of admission from now on. Returns when the change is in effect."""
+    """Make the API server use only one way of admission from now on: none, the webhook or the policies. Returns when
+    the change is in effect.
+    """
     others = [*webhook_configurations(deployment.webhook_url(), b""), *admission_policies()]
     listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": others})
     plane.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=listed)
@@ -153,7 +157,8 @@ def ask(plane: ControlPlane, deployment: Deployment, way: str) -> None:
 
 
 def objects() -> Iterator[tuple[str, str, load.Manifest]]:
-    """Yield the objects to try: they are planned at their admission, or other pods are planned by them.
+    """Yield the objects whose creation is measured by dry runs: they are planned at their admission, or they cause the
+    planning of other pods.
 
     Each has a name for the page, the path where it is created, and its manifest.
     """
@@ -260,7 +265,7 @@ def _lot(plane: ControlPlane, plan: Plan, asked: Asked, programs: Mapping[str, i
     """
     names = [f"lot-{number}" for number in range((plan.count - 1) // SIBLINGS + 1)]
     pods = [pod for name in names for pod in load.pods(name, SIBLINGS, member=True)][: plan.count]
-    if asked.what == TRIED:  # one more pod of a waiting gang whose members exist
+    if asked.what == TRIED:  # the tried pod is one more pod of a waiting gang, whose other members exist
         pods = [{**pod, "metadata": {**pod["metadata"], "labels": {GANG: _waiting(0)}}} for pod in pods]
     plane.create(load.GANGS, [load.gang(name, SIBLINGS) for name in names])
     path = load.PODS if asked.what == CREATED else f"{load.PODS}?dryRun=All"

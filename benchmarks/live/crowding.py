@@ -1,4 +1,4 @@
-"""Fills nodes unevenly with other pods, and counts the fewest domains that a gang needs on the free nodes."""
+"""Fills some nodes with other pods, and counts the fewest domains that a gang needs on the nodes that are left free."""
 
 import random
 import time
@@ -13,18 +13,20 @@ OTHERS = "running"
 """The namespace of the other pods, which take the nodes."""
 _SEED = 16
 _FULL, _HALF = 0.66, 0.08
-"""Shares of all nodes: those without a free GPU, and those with half of their GPUs. Together 70 % of all GPUs are
-taken.
+"""The share of nodes on which other pods take all GPUs, and the share on which they take half. Together they take 70 %
+of all GPUs.
 """
 _ROOMIEST = 0.4
-"""How full the first block is if there are several, so that a gang of half a block fits into one."""
+"""The share of the first block's nodes that other pods fill, if there are several blocks. It is low, so that a gang of
+half a block fits into this block.
+"""
 _PATIENCE = 300.0
 _SETTLE_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Fewest:
-    """The fewest domains that hold a gang whose pods each need a whole node: a lower bound by counting."""
+    """The fewest blocks and racks that can hold a gang whose pods each need a whole node: lower bounds by counting."""
 
     blocks: int
     racks: int
@@ -108,9 +110,8 @@ def _pods(of: Mapping[int, int]) -> Iterator[load.Manifest]:
 
 
 def _needed(counts: list[int], size: int) -> int:
-    """Return how many of the domains hold `size` pods, the largest first; 0 if all of them together do not.
-
-    `counts`: the free nodes of each domain.
+    """Return how many domains are needed for `size` pods if the domains with the most free nodes are used first; 0 if
+    all domains together do not suffice. `counts`: the free nodes of each domain.
     """
     for number, count in enumerate(sorted(counts, reverse=True), start=1):
         size -= count

@@ -39,7 +39,9 @@ def drawing(rows: Sequence[LiveRow]) -> str:
 
 
 def _each_once(rows: Sequence[LiveRow]) -> list[LiveRow]:
-    """Return one row for each mode. The stock scheduler was measured beside each system; its first row is drawn."""
+    """Return one row for each mode. The stock scheduler was measured once beside each installed system; only the first
+    of these rows is drawn.
+    """
     return list({row.mode: row for row in reversed(rows)}.values())[::-1]
 
 

@@ -1,4 +1,6 @@
-"""Measures how many pods a gang evicts if it must, on nodes whose pods can be counted by hand."""
+"""Measures how many pods a gang evicts if it has no other choice. The nodes and their pods are so few that the least
+number of victims can be counted by hand.
+"""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -24,19 +26,23 @@ SCENES: tuple[tuple[str, tuple[Sequence[int], ...]], ...] = (
     ("all but 6 and 5 nodes of the blocks, the second block's newer", (_LEFT_IN_FIRST, _LEFT_IN_SECOND)),
     ("all but 6 and 5 nodes of the blocks, the first block's newer", (_LEFT_IN_SECOND, _LEFT_IN_FIRST)),
 )
-"""The name of each scene, and the nodes on which a Job of one pod each runs, the older ones first."""
+"""The name of each scene, and the nodes on which a Job of one pod each runs, in groups. The Jobs of earlier groups are
+older.
+"""
 MODES = (JOB_PHALANX, JOB_KUEUE)
 _PATIENCE = 60.0
 _AGE_SECONDS = 2.5
-"""Seconds between groups of Jobs, because creation times are in whole seconds."""
+"""Seconds between the creation of two groups of Jobs. Creation times are in whole seconds, so the groups differ in age.
+"""
 _SETTLE_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """The victims of one gang. `fewest`: a lower bound on the number of victims of any plan.
+    """The victims of one gang in one scene.
 
-    `seconds`: from the gang's creation to all bound; None: the gang did not start in time.
+    `fewest`: a lower bound on the number of victims of any plan. `seconds`: from the gang's creation until all its pods
+    were bound; None: the gang did not start in time.
     """
 
     scene: str
@@ -105,7 +111,7 @@ def _evicted(plane: ControlPlane, mode: str, scene: str, running: Sequence[Seque
 
 
 def _low(node: int, *, queued: bool) -> load.Manifest:
-    """Return a Job of one pod of low priority that must run on that node."""
+    """Return a Job of one pod of low priority that must run on the node with the number `node`."""
     job = _with_priority(load.job(f"low-{node}", 1, queued=queued), _LOW)
     hostname = load.node(node)["metadata"]["name"]
     job["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": hostname}

@@ -11,8 +11,8 @@ from typing import Any
 from benchmarks.live.modes import FLOOR, JOB_PHALANX, JOB_STOCK, MODES, PHALANX, STOCK_OF, Lot
 
 ALLOWED = 1.25
-"""How many times its earlier ratio to stock a row may reach. The factor also limits the seconds that the row takes
-longer than stock.
+"""The factor by which a row may exceed the earlier run. It limits the row's ratio to the stock scheduler, and the
+seconds that the row takes longer than the stock scheduler.
 """
 OURS = (PHALANX, JOB_PHALANX)
 
@@ -65,9 +65,10 @@ class LiveRow:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row that is worse than in the earlier run by more than the spread of its earlier rounds.
+    """A row whose median ratio to the stock scheduler is worse than the ratio in every round of the earlier run.
 
-    `much`: it exceeds the allowed factor both in its ratio to stock and in the seconds that it takes longer.
+    `much`: the row exceeds the factor `ALLOWED` both in its ratio to the stock scheduler and in the seconds that it
+    takes longer.
     """
 
     text: str
@@ -111,7 +112,8 @@ def _change(row: LiveRow, old: Mapping[str, Any] | None) -> Change | None:
     was = Spread(**old["x_stock"])
     if row.x_stock.middle <= was.most:
         return None
-    # Stock places eight pods in a tenth of a second, plus or minus a half. There the ratio alone is not enough.
+    # The stock scheduler binds eight pods in 0.1 s, and single measurements differ from this by half. For so short
+    # times the ratio alone does not show that Phalanx became slower.
     longer, longer_before = _longer_than_stock(asdict(row)), _longer_than_stock(old)
     much = row.x_stock.middle > ALLOWED * was.middle and longer > ALLOWED * longer_before
     verdict = f"more than the {ALLOWED} times that are allowed" if much else "by more than the rounds were apart"
@@ -135,10 +137,11 @@ def _rows(lots: Sequence[Lot]) -> Iterator[LiveRow]:
 
 
 def _of_floor(lots: Sequence[Lot], mode: str) -> list[Lot]:
-    """Return the lots of the floor mode with which a mode is compared.
+    """Return the lots of the floor mode with which a mode is compared: pods that name their nodes and are released at
+    once.
 
-    The floor is the lower bound for any gang: pods that name their nodes and are released at once. Jobs are not
-    compared with it, because the Job controller sets the pace of their pods.
+    No gang can start faster than these pods. Jobs are not compared with them, because the Job controller sets the pace
+    at which a Job's pods are created.
     """
     return [lot for lot in lots if lot.mode == FLOOR and STOCK_OF[mode] == STOCK_OF[FLOOR]]
 

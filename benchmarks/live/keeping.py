@@ -9,7 +9,7 @@ from benchmarks.live.drawing import drawing
 from benchmarks.live.figures import ALLOWED, LiveRow, as_json, changes
 
 ASIDE = Path("dist", "bench")
-"""The folder of a run that must not replace the one before."""
+"""The folder for the files of a run that must not replace those of the run before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Runs Kueue as a process beside the control plane, without Phalanx, with its own definitions and webhooks for Jobs.
 
-Its release allows 300 requests a second; here it may send more (`_LIMITS`). Only the webhooks for Jobs and for its own
-objects are registered, not the one for every pod. Both changes are in Kueue's favour.
+Kueue's release limits itself to 300 requests a second. Here it may send more (`_LIMITS`). Only the webhooks for Jobs
+and for Kueue's own objects are registered, not the one for every pod. Both changes make Kueue faster.
 """
 
 import os
@@ -28,7 +28,9 @@ _WORKLOADS = f"/apis/{_API}/namespaces/{load.NAMESPACE}/workloads"
 _PATIENCE = 180.0
 _LIMITS = {"qps": 500, "burst": 1000}
 _METRICS_PAIR = Path("/etc/kueue/metrics/certs")
-"""Kueue reads a certificate and key there although no client reads its metrics. The path cannot be configured."""
+"""The folder from which Kueue reads the certificate and key of its metrics, although no client reads the metrics here.
+The path cannot be configured.
+"""
 _ASKED_ABOUT = ("batch", GROUP)
 """The API groups of the objects for which Kueue's webhooks are registered."""
 

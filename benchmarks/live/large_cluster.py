@@ -23,7 +23,7 @@ SETTLE_SECONDS, IDLE_SECONDS = 20.0, 30.0
 LONGEST = 1800.0
 ROUNDS = 5
 GANG = 8
-"""The pods of the gangs whose time to binding is measured."""
+"""The number of pods of the gangs whose time until all pods are bound is measured."""
 OTHERS = "running"
 """The namespace of the pods that already run."""
 LOOK_SECONDS = 0.02
@@ -35,8 +35,8 @@ class Size:
     """The figures of the two servers in a cluster of so many nodes, running pods and waiting gangs.
 
     By server, `ready`: seconds from its start until it serves. `megabytes`: its memory after it has settled. `idle`:
-    the percentage of a core that it uses when idle. `seconds`: from the last pod of a gang of 8 created to all bound,
-    median.
+    the percentage of a core that it uses when idle. `seconds`: the median time of a gang of 8 pods, from the creation
+    of its last pod until all its pods are bound.
     """
 
     nodes: int
@@ -52,8 +52,8 @@ class Size:
 class Asked:
     """Which measurements are made in one cluster.
 
-    First, small gangs are measured beside `gangs` waiting gangs whose rejection is already reported. Then follow a
-    stream of `streamed` gangs and one gang of `large` pods. They run beside `beside` waiting gangs in total.
+    First, small gangs are measured beside `gangs` waiting gangs whose rejection is already reported. Then a stream of
+    `streamed` gangs and one gang of `large` pods are measured, while `beside` gangs wait in all.
     """
 
     pods_per_node: int

@@ -11,7 +11,7 @@ Manifest = dict[str, Any]
 
 BLOCK, RACK = "example.com/block", "example.com/rack"
 POOL = {"example.com/pool": "gpu"}
-"""A label of all nodes, because Kueue's flavor must have one."""
+"""A label that all nodes have, because a flavor of Kueue must name a node label."""
 PER_BLOCK, PER_RACK = 1000, 20
 WITHIN_A_BLOCK = 1000
 """Gangs of up to this many pods require one block. Every gang prefers one rack."""
@@ -25,10 +25,10 @@ QUEUE = "queue"
 GOES_ON = {"kwok.phalanx.dev/goes-on": "true"}
 """An annotation of a Job's pods: kwok runs them until they are deleted."""
 HELD = "example.com/held"
-"""The gate of pods that the benchmark itself releases."""
+"""The scheduling gate of pods that the benchmark itself releases."""
 FEATURE_GATES = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}
 RUNTIME_CONFIG = ("scheduling.k8s.io/v1beta1=true",)
-"""Flags for the scheduler's own gangs."""
+"""The API server's flags for the API of the scheduler's own gangs."""
 _CAPACITY = {"cpu": "128", "memory": "1Ti", "nvidia.com/gpu": "8", "pods": "110"}
 
 
@@ -79,7 +79,9 @@ def gang(name: str, size: int) -> Manifest:
 
 
 def pod_group(name: str, size: int) -> Manifest:
-    """Return a PodGroup of the scheduler's own API (alpha) for `size` pods. Its one level is required."""
+    """Return a PodGroup of `size` pods for the scheduler's own gangs (alpha). Up to `WITHIN_A_BLOCK` pods require one
+    block.
+    """
     spec: Manifest = {"schedulingPolicy": {"gang": {"minCount": size}}}
     if size <= WITHIN_A_BLOCK:
         spec["schedulingConstraints"] = {"topology": [{"key": BLOCK}]}

@@ -8,7 +8,9 @@ from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PARENT, _USER, _SYSTEM = 1, 11, 12
-"""Fields of /proc/PID/stat after the name, from 0 (proc(5))."""
+"""The positions of three fields of /proc/PID/stat, counted from 0 after the program's name (proc(5)): the parent's
+process id, and the user and system time.
+"""
 
 
 @dataclass(frozen=True, slots=True)

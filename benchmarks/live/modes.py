@@ -1,4 +1,6 @@
-"""Measures one lot: pods of one mode that are created together, until all are bound, and then deleted."""
+"""Measures one lot: creates pods of one mode (such as a gang, or ungrouped pods) together, waits until all are bound,
+and deletes them.
+"""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +45,7 @@ _JOBS: Mapping[str, Callable[[str, int], load.Manifest]] = {
 """By mode: the function that builds the Job."""
 _WRITERS = 8
 LONGEST = 300.0
-"""Seconds that a lot may take."""
+"""The most seconds that a lot may take until all its pods are bound."""
 LOOK_SECONDS = 0.02
 """Seconds between two checks of whether all pods are bound."""
 REST_SECONDS = 3.0
@@ -143,7 +145,9 @@ def _bring_job(plane: ControlPlane, mode: str, name: str, size: int) -> tuple[fl
 
 
 def _count(answer: Mapping[str, Any]) -> int:
-    """Return the number of objects in a collection, from an answer that lists only a part of them."""
+    """Return the number of objects in a collection. `answer`: the API server's list, which may have only the first of
+    them.
+    """
     return len(answer["items"]) + int(answer["metadata"].get("remainingItemCount") or 0)
 
 

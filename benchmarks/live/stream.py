@@ -1,7 +1,8 @@
 """Measures a stream of gangs of many sizes that arrive one after the other, run for a while and end.
 
-The results are throughput and waiting times. The stream keeps as many pods waiting for a node as allowed, so that the
-cluster sets the pace. For pods without a gang the scheduler sets it; for gangs the slowest component does.
+The results are throughput and waiting times. A new gang is created whenever fewer than `MOST_WAITING` pods wait for a
+node, so the cluster sets the pace and not the benchmark. For pods without a gang the scheduler sets the pace; for gangs
+the slowest component does.
 """
 
 import json
@@ -19,15 +20,15 @@ from benchmarks.live import load
 from controlplane.control_plane import ControlPlane
 
 SIZES: Mapping[int, int] = {2: 40, 8: 30, 32: 15, 64: 10, 128: 5}
-"""Pods of a gang to its share of the gangs, in per cent."""
+"""The share of gangs in per cent, by their number of pods."""
 MOST_WAITING = 1024
 """The most pods that may wait for a node before the next gang is created. A single gang may exceed it."""
 _RUNS = (5.0, 30.0)
-"""The range of seconds that a gang runs once all of its pods are bound."""
+"""The shortest and the longest time in seconds that a gang runs once all of its pods are bound."""
 _SEED = 16
 _LONGEST = 1800.0
 _PROBE_SECONDS = 0.1
-"""Seconds between two timed admissions."""
+"""Seconds between two measurements of a pod's admission."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,9 @@ class Spread:
 class Passed:
     """The measurement of one stream of gangs.
 
-    `seconds`: from the start of the first pod's creation to the last pod bound. `starts`: by size, from a gang's last
-    pod created to all of it bound. `admissions`: times of creating a gang's pod in a dry run meanwhile.
+    `seconds`: from the creation of the first pod until the last pod was bound. `starts`: by size of a gang, from the
+    creation of its last pod until all of its pods were bound. `admissions`: how long the creation of a gang's pod took
+    meanwhile, in dry runs.
     """
 
     mode: str
@@ -109,8 +111,8 @@ def spread(seconds: Sequence[float]) -> Spread:
 class _Lot:
     """One gang of the stream. Times are monotonic seconds.
 
-    `created`: after its last pod's creation. `bound`: when all its pods were seen bound. `waiting`: its pods without a
-    node.
+    `created`: the time after its last pod was created. `bound`: when all its pods were seen bound. `waiting`: its pods
+    that have no node yet.
     """
 
     arrival: Arrival
@@ -172,7 +174,7 @@ class _Stream:
             raise TimeoutError(f"{len(self._waiting)} pods were not bound within {_LONGEST:.0f} s")
 
     def _watch(self) -> None:
-        """Record when pods are bound. A server ends a watch now and then; the next watch continues from there."""
+        """Record when pods are bound. When the API server ends a watch, the next watch continues where it ended."""
         while not self._over:
             connection = self._plane.watch(load.PODS, self._since)
             with suppress(OSError, ValueError):
@@ -228,7 +230,7 @@ class _Probe:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop the thread that probes, and wait for its end."""
+        """Stop the thread that measures admissions, and wait until it has ended."""
         self._over.set()
         self._thread.join()
 

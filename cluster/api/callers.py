@@ -8,7 +8,7 @@ from kubernetes.client.exceptions import ApiException
 from cluster.api.transport import UNREACHABLE, Transport, message_of
 
 AsBearer = Callable[[str], Transport]
-"""Function from a token to a transport that authenticates with it (`Transport.for_bearers`)."""
+"""A function that takes a token and returns a transport that authenticates with the token (`Transport.for_bearers`)."""
 
 
 class NotToldError(Exception):

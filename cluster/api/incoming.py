@@ -1,8 +1,8 @@
 """An HTTP response that can report, without waiting, whether more data has arrived.
 
-The reader of a watch needs that to know when a burst of events is over. The duration of a read does not show it,
-because each read releases the interpreter lock. Beside a busy thread, it takes 5 ms to get the lock back. For the same
-reason the response is read in large pieces.
+The reader of a watch uses this report to know when a burst of events is over. The duration of a read does not show the
+end of a burst, because each read releases the interpreter lock. Beside a busy thread, it takes 5 ms to get the lock
+back. For the same reason the response is read in large pieces.
 """
 
 import contextlib
@@ -73,10 +73,12 @@ class _Raw(io.RawIOBase):
 
 def _readable(sock: socket.socket) -> bool:
     """Whether a connection has data to read. True if that is unknown, because waiting could delay the reader."""
-    if not isinstance(sock, socket.socket):  # TLS within TLS, which an HTTPS proxy needs
+    # a connection of TLS within TLS, which an HTTPS proxy needs, cannot be asked
+    if not isinstance(sock, socket.socket):
         return True
     if isinstance(sock, ssl.SSLSocket) and sock.pending():
         return True
-    with contextlib.suppress(OSError, ValueError):  # closed meanwhile: the next read raises the error
+    # the connection was closed meanwhile: the next read raises the error
+    with contextlib.suppress(OSError, ValueError):
         return wait_for_read(sock, timeout=0.0)
     return True

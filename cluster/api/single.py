@@ -41,11 +41,12 @@ def read_one(
         try:
             answer = transport.request("GET", path, query=query, timeout=(seconds, seconds))
         except NotFoundException:
-            continue  # not served in this version
+            continue  # the kind is not served in this version: try the next one
         except (ApiException, *UNREACHABLE) as error:
             raise UnreadError(message_of(error)) from error
         items = answer.get("items") or ()
-        typed = {"apiVersion": answer.get("apiVersion", ""), "kind": kind}  # a list's items have neither
+        # the items of a list have neither of these two fields
+        typed = {"apiVersion": answer.get("apiVersion", ""), "kind": kind}
         return {**typed, **trim_manifest(items[0])} if items else None
     return None
 

@@ -24,6 +24,10 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
+ONLY_METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+"""Value of the header `Accept` for an answer with the object's metadata only. Encoding the whole object takes about a
+tenth of the API server's time for a patch of a pod. Answers without an object, such as an eviction's, have none."""
+
 UNREACHABLE = (urllib3.exceptions.HTTPError, OSError)
 """Exceptions of the transport if the API server cannot be reached. An error response raises ApiException instead."""
 
@@ -117,7 +121,7 @@ class Transport:
     def within(self, allowance: Allowance) -> "Transport":
         """Return a transport for the same API server and identity that calls `allowance` before every request but GETs.
 
-        The seconds that it returns are the time limit of the request. They are also sent to the API server as
+        The seconds that `allowance` returns are the time limit of the request. They are also sent to the API server as
         `timeout`. So the API server carries out no write after the client has stopped waiting for it.
         """
         return Transport(self._client, allowance, bearer=self._bearer, clock=self._clock)
@@ -190,6 +194,7 @@ class Transport:
         body: Any = None,
         content_type: str = "application/json",
         timeout: Timeout = DEFAULT_TIMEOUT,
+        headers: Mapping[str, str] | None = None,
         kind: Any = Any,
     ) -> Any:
         """Send one request and return the decoded answer. For the other parameters and errors, see `open`.
@@ -197,7 +202,9 @@ class Transport:
         :param kind: the type to decode into: `Any` for plain JSON, a Struct for its fields only, `msgspec.Raw` for
             undecoded bytes.
         """
-        response = self.open(method, path, query=query, body=body, content_type=content_type, timeout=timeout)
+        response = self.open(
+            method, path, query=query, body=body, content_type=content_type, timeout=timeout, headers=headers
+        )
         return msgspec.json.decode(response.data or b"null", type=kind)
 
     @cached_property

@@ -105,7 +105,7 @@ def _pod_status(pod: Pod) -> PodStatus:
 def _given_as_asked(pod: Pod) -> bool:
     """Whether the resources in the pod's status are exactly those that its spec requests.
 
-    That is so for nearly every pod with one container. Then these parts of the status are dropped, because they add
+    This holds for nearly every pod with one container. Then these parts of the status are dropped, because they add
     nothing to the spec (`kube.requests`).
     """
     status, containers = pod.status, pod.spec.containers

@@ -250,7 +250,9 @@ class ClusterCache:
             return self._version
 
     def _touch(self) -> None:
-        """Report a change that is in no object, such as a new reason why a kind cannot be read."""
+        """Wake waiting readers because of a change that no object shows, such as a new reason why a kind cannot be
+        read.
+        """
         with self.changing(captured=False):
             for journal in self._journals:
                 journal.other()
@@ -412,7 +414,9 @@ class ClusterCache:
             return frozenset(each.metadata.name for each in kept if each.metadata.deletion_timestamp is not None)
 
     def found(self) -> Topology | None:
-        """Return the topology that the nodes' well-known labels describe, for a cluster without a Topology; or None."""
+        """Return the topology that the nodes' well-known labels describe, for a cluster without a Topology; None if no
+        node has such a label.
+        """
         with self._changed:
             return self._nodes.found()
 

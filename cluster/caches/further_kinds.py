@@ -1,7 +1,8 @@
 """Watches of user-defined kinds: kinds that are watched because a WorkloadKind object names them.
 
-The watch of a kind starts and ends with the object that names it. Such a kind may not be served yet, or Phalanx may not
-be allowed to read it. Then no other watch waits for it, and `troubles` reports the reason.
+The watch of a kind starts and ends with the object that names the kind. The API server may not serve the kind yet, or
+Phalanx may not be allowed to read it. Then the cache is complete without the kind's objects, and `troubles` reports the
+reason.
 """
 
 import threading

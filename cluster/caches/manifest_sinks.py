@@ -11,6 +11,7 @@ from typing import Any
 from cluster.caches.journal import Journal
 from cluster.caches.sinks import Changing
 from kube.catalog import Catalog, ObjectKey
+from kube.kept_objects import KeptObject
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +65,8 @@ class Manifests:
     def keep(self, key: ObjectKey, manifest: Mapping[str, Any] | None) -> None:
         """Store an object; None: remove it. Record the change in the journals."""
         self._changes[key] = manifest
-        if len(self._changes) > _MOST_CHANGES:  # `all` is never called while another replica leads
+        # `all`, which merges the changes, is never called while another replica leads, so they must not pile up
+        if len(self._changes) > _MOST_CHANGES:
             self.all()
         for journal in self._journals:
             journal.object(key)
@@ -168,7 +170,7 @@ class ManifestsOfKind:
     def _keep(self, manifest: Mapping[str, Any]) -> None:
         key = self._key(manifest)
         self._keys.add(key)
-        self._manifests.keep(key, manifest)
+        self._manifests.keep(key, KeptObject(manifest))
 
     def _forget(self, key: ObjectKey) -> None:
         self._keys.discard(key)

@@ -49,7 +49,9 @@ _STORE_IS_MADE = "(re)initializing"
 
 
 class _UnfitError(Exception):
-    """The API server serves objects of another kind at the path, or cluster-scoped ones."""
+    """The path of a reflector is served, but with objects of another kind than expected, or with cluster-scoped
+    objects.
+    """
 
     def __init__(self, trouble: Trouble) -> None:
         super().__init__(trouble.text)
@@ -196,9 +198,10 @@ class Reflector(Generic[T]):
                 self._pause(rest.seconds)
 
     def _attempt(self, act: Callable[[], float]) -> Rest:
-        """Run `act`, which sends requests and returns the pause in seconds that must follow.
+        """Call `act` and return the pause before the next request.
 
-        If `act` raises, handle the failure and return the pause before the next attempt.
+        `act` sends requests and returns this pause in seconds. If `act` raises, the failure is reported in `trouble`,
+        and the pause is the one before the next attempt.
         """
         try:
             return Rest(act())
@@ -234,7 +237,7 @@ class Reflector(Generic[T]):
         self._sink.replace(objects, page.api_version)
         self._version = page.metadata.resource_version
         self._heard_of_it()
-        self._synced.set()  # before `on_change` is called, which reads `synced`
+        self._synced.set()  # set first, because the callback `on_change` reads `synced`
         self._settled(None)
         return 0.0
 

@@ -46,7 +46,7 @@ class Table(Generic[Kept]):
     """A `Sink` that stores the objects of one kind by namespace and name."""
 
     def __init__(self, cache: Changing, journals: Iterable[Journal] = ()) -> None:
-        """Start without objects.
+        """Create an empty table.
 
         :param journals: record each change. The caller may add journals later.
         """
@@ -118,7 +118,7 @@ class Table(Generic[Kept]):
             self._added(item)
 
     def _noted(self) -> None:
-        """Record in the journals that an object of the kind has changed, without its name."""
+        """Record in the journals that some object of the kind has changed. The object's name is not recorded."""
         for journal in self._journals:
             journal.other()
 
@@ -251,7 +251,7 @@ class Pods(Table[Pod]):
         self._note(item)
 
     def _noted(self) -> None:
-        """Record nothing, because `_note` records each changed pod by name."""
+        """Do nothing: `_note` has recorded the changed pod by its name already."""
 
     def _note(self, item: Pod) -> None:
         for journal in self._journals:

@@ -41,7 +41,7 @@ class Obstacle:
 
 
 class Eligibility:
-    """Tells which nodes of a snapshot one pod may use, without regard to capacity.
+    """Determines which nodes of a snapshot one pod may use, without regard to capacity.
 
     Everything about the whole cluster is computed once, in the constructor. Reservations of pods of lower priority do
     not count.
@@ -126,9 +126,9 @@ class Eligibility:
 
     @property
     def near(self) -> Near | None:
-        """The pod's inter-pod affinity, if evictable pods or members of its gang may satisfy it; None otherwise.
+        """The pod's inter-pod affinity, if evictable pods or members of its gang may satisfy it; else None.
 
-        None means that `exclusion` decides about it, from pods that stay.
+        If it is None, the pods that stay decide about the affinity, and `exclusion` has the result.
         """
         return self._neighbours.near
 

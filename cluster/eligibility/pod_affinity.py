@@ -111,7 +111,7 @@ class Near:
 
 
 class Neighbourhood:
-    """Tells which nodes one pod's affinity and anti-affinity, and running pods' anti-affinity, exclude for it.
+    """Determines which nodes one pod's affinity and anti-affinity, and running pods' anti-affinity, exclude for it.
 
     :param occupants: the pods that count, with their nodes. The constructor reads them once.
     :param namespaces: the labels of each namespace.
@@ -169,9 +169,9 @@ class Neighbourhood:
 
     @property
     def near(self) -> Near | None:
-        """The pod's affinity, if evictable pods or members of its gang may satisfy it; None otherwise.
+        """The pod's affinity, if evictable pods or members of its gang may satisfy it; else None.
 
-        None means that `exclusion` decides about it, from pods that stay.
+        If it is None, the pods that stay decide about the affinity, and `exclusion` has the result.
         """
         if not self._leaving and not self._with_members:
             return None
@@ -259,7 +259,7 @@ class Spread:
     def exclusion(self, node: Node) -> str:
         """Return why the constraint excludes the node for the next pod like this one; "" if it does not.
 
-        "" as well if that depends on evictions or on where other members are placed.
+        The result is also "" if evictions, or the nodes of other members, decide whether the node is excluded.
         """
         domain = node.metadata.labels.get(self.topology_key)
         if domain is None:
@@ -329,7 +329,7 @@ def _spread(pod: Pod, constraint: TopologySpreadConstraint, over: _Counted) -> S
     empty = _is_empty(constraint.label_selector) and not narrowed
     for place, tenants in () if empty else over.in_namespace:
         for tenant in tenants if place in domain_at else ():
-            # The condition that is rarely True comes first, because this runs for each pod of the namespace.
+            # The condition that fails most often comes first, because this runs for each pod of the namespace.
             if _selected(constraint, narrowed, tenant.pod) and not tenant.terminating and over.is_there(tenant):
                 counts[domain_at[place]] += 1
                 if over.may_go(tenant):

@@ -65,9 +65,9 @@ class SpreadCounts:
         return self._pods[domain] + beside + int(self._spread.self_matching) - least > self._spread.max_skew
 
     def refuses_last(self, pod: Pod, node: Node) -> bool:
-        """Whether the scheduler would refuse to bind the pod to this node if it were bound after all other pods.
+        """Whether the scheduler would refuse to bind the pod to this node if all other pods were bound before it.
 
-        The pod has the constraint, and `bind` has counted it on this node already.
+        The pod has the constraint, and an earlier call of `bind` has counted it on this node already.
         """
         domain = self.domain(node)
         if domain is None:

@@ -21,14 +21,14 @@ CPU = "cpu"
 MOST_ACCELERATORS = 4
 """The most extended resources with figures. The ones with the largest allocatable sum are chosen."""
 MOST_TOPOLOGIES = 8
-"""The most topologies with figures of their levels. They bound the number of metric series."""
+"""The most topologies with figures of their levels. The bound limits the number of metric series."""
 LARGEST_SIZE = 4096
 """The most pieces of a resource on one node for which the largest start is computed.
 
 A resource with more pieces on a node, such as bytes of a device's memory, is not requested one piece at a time.
 """
 WHOLE = "cluster"
-"""The level of a whole topology, above its own levels."""
+"""The name of the level above all levels of a topology. It has one domain: all nodes of the topology."""
 STATES = ("free", "used", "reserved", "terminating", "closed")
 """The states of capacity. `reserved`: for planned pods that are not bound. `terminating`: of terminating pods.
 `closed`: not used, but on a node that takes no pods, such as a cordoned one."""
@@ -175,9 +175,11 @@ def _width(shape: _Shape) -> int:
 
 
 def _shape_of(states: Iterable[NodeState]) -> _Shape:
-    """Return the resources with figures: cpu, and the extended resources with the largest allocatable sums.
+    """Return the resources for which capacity figures are computed: cpu, and the extended resources with the largest
+    allocatable sums.
 
-    cpu has sizes of pods only if the cluster has no extended resource.
+    Each resource has the sizes of pods for which the largest start is computed. cpu has such sizes only if the cluster
+    has no extended resource.
     """
     total: defaultdict[str, int] = defaultdict(int)
     largest: defaultdict[str, int] = defaultdict(int)

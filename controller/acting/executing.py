@@ -73,14 +73,17 @@ class PlanExecutor:
         self._unfinished = UnfinishedSteps(reporter)
 
     def execute(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, Effects]:
-        """Carry out the step of every gang, after reading whether the scheduler has tried the probe."""
+        """Carry out the step of every gang. Before that, check whether the scheduler has tried the probe pod: if it
+        has, it has seen all nominations that were written before the probe.
+        """
         self._probes.read(cluster_view.system)
         return self._error_backoff.run_steps(gang_states, lambda each: self._act(each, cluster_view))
 
     def finish(
         self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView, known: Collection[GangKey]
     ) -> None:
-        """Send the next probe after the steps of all gangs, and delete the placeholders of gangs that are gone.
+        """Create the next probe pod if a plan waits for one, and delete the placeholders of gangs that are gone. Called
+        after the steps of all gangs.
 
         :param known: all existing gangs, including gangs without a step and gangs whose pods are being recreated.
         """
@@ -115,7 +118,7 @@ class PlanExecutor:
             case Release(members):
                 effects = self._release(gang_state, members, cluster_view)
             case Postponed(Release()) if gang_state.record is not None:
-                self._probes.seen(gang_state.record.plan_id)  # requests the probe for the postponed release
+                self._probes.seen(gang_state.record.plan_id)  # `seen` also requests a probe
             case _:
                 pass
         return effects
@@ -146,7 +149,8 @@ class PlanExecutor:
         return effects.then(Effects.of(written))
 
     def _reserve(self, gang_state: ReconcileState, members: Sequence[Planned], cluster_view: ClusterView) -> Effects:
-        """Nominate these members of the plan, which are not nominated yet. When all are done, ask for the probe.
+        """Nominate these members, whose nominations under the plan are missing. When all are nominated, ask for the
+        probe pod.
 
         The first nomination under a plan also writes the pod's condition PodScheduled (`UnfinishedSteps.conditions`).
         """
@@ -170,7 +174,8 @@ class PlanExecutor:
         return self._writer.all(partial(self._writer.spare, pod, plan_id) for pod in pods if not pod.terminating)
 
     def _set_free(self, pods: Sequence[Pod], gang_state: ReconcileState) -> list[Written]:
-        """Delete gated members whose old pin alone keeps the gang from a plan. Their controllers recreate them.
+        """Delete gated members that are pinned to a domain of siblings that are gone, if only this pin prevents a plan.
+        Their controllers recreate them without the pin.
 
         A gated pod has never run, and no disruption budget counts it.
 
@@ -178,14 +183,15 @@ class PlanExecutor:
         """
         written = []
         for pod in pods:
-            meta = pod.metadata  # names the version, so a pod that was released meanwhile is not evicted
+            meta = pod.metadata  # its resourceVersion: a pod that was released meanwhile is not evicted
             written.append(self._writer.evict(meta.namespace, meta.name, meta.uid, version=meta.resource_version))
             if written[-1].done:
                 self._reporter.set_free(gang_state, pod)
         return written
 
     def _open_groups(self, gang_state: ReconcileState, cluster_view: ClusterView) -> list[Written]:
-        """Release members without a planned node whose gates keep the scheduler from other pods of their PodGroup.
+        """Remove the gates of members without a planned node, because kube-scheduler tries no pod of a PodGroup while
+        one of its pods is gated.
 
         Nothing is released if the plan has a node for such a member: the plan's own release then starts the PodGroup.
         """
@@ -216,11 +222,11 @@ class PlanExecutor:
         )
 
     def _wants_probe(self, gang_state: ReconcileState, cluster_view: ClusterView) -> bool:
-        """Ask for the probe, because all members are nominated, unless pods must terminate first. Return whether the
-        probe was asked for.
+        """Ask for the probe pod, which shows when the scheduler has seen the nominations of all members. Return whether
+        it was asked for.
 
-        The scheduler must also have seen that victims and other terminating pods on the nodes are gone. So in that case
-        a later step asks for the probe.
+        It is not asked for while victims or other pods terminate on the planned nodes. The scheduler must also have
+        seen that these pods are gone, so a later step asks for the probe.
         """
         record = gang_state.record
         if record is None or record.victims or _ending_on(record, cluster_view):
@@ -229,7 +235,9 @@ class PlanExecutor:
         return True
 
     def _unsettle(self, gang_state: ReconcileState) -> None:
-        """Forget that the scheduler has seen this plan's nominations: it must also see the writes that follow now."""
+        """Forget that the scheduler has seen this plan's nominations, because it must also see the writes that follow
+        now.
+        """
         if gang_state.record is not None:
             self._probes.forget(gang_state.record.plan_id)
 
@@ -351,7 +359,8 @@ class PlanExecutor:
     def _beside(
         self, extras: Sequence[Pod], nodes: Sequence[str], gang_state: ReconcileState, cluster_view: ClusterView
     ) -> list[tuple[Pod, Mapping[str, Any]]]:
-        """Return the pods `extras`, which have no planned node, each with the patch that releases it.
+        """Return the pods `extras`, which are released although they have no planned node, each with the patch that
+        releases it.
 
         :param nodes: the nodes of the released members, beside which the pods are pinned.
         """

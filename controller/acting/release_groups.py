@@ -82,8 +82,8 @@ def extras_of_groups(gang: Gang, ordered: Sequence[Planned]) -> list[Pod]:
 def blocking(gang: Gang) -> tuple[list[Pod], list[str]]:
     """Return the gated members that keep the scheduler from released members of their PodGroup.
 
-    The second list has the nodes of the released members. Both are empty if fewer members than the gang's minimum are
-    released, because then the gates prevent that the gang starts in part.
+    The second list has the nodes of the released members. Both lists are empty if fewer members than the gang's minimum
+    are released: the gates then keep the gang from starting in part, so they must stay.
     """
     released = [member for member in gang.members if not member.pod.gated_by(GATE)]
     waiting = [member.pod for member in released if not member.pod.bound]
@@ -124,7 +124,7 @@ def _min_count(manifest: Mapping[str, Any]) -> Any:
 
 
 def _owner(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Return the reference to a Gang object as an owner."""
+    """Return the owner reference to a Gang object, with which its PodGroup is deleted."""
     metadata = manifest["metadata"]
     names = {"apiVersion": str(manifest["apiVersion"]), "kind": str(manifest["kind"])}
     return {**names, "name": str(metadata["name"]), "uid": str(metadata["uid"])}

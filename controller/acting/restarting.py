@@ -64,9 +64,9 @@ class Restarter:
         return effects | (self._begin(due, cluster_view, _planned(gang_states)) if due else {})
 
     def _await(self, gang_state: ReconcileState) -> Effects:
-        """Return the effects of a gang that must not be restarted now: the reason in `stays`.
+        """Return the effects of a gang. Their field `stays` has the reason why the gang must not be restarted now.
 
-        Effects without a reason mean that a torn gang may be restarted now.
+        If `stays` is empty, a gang that has lost a member which fits nowhere (`torn`) may be restarted now.
         """
         key = gang_state.gang.key
         self._note_end(gang_state)

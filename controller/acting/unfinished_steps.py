@@ -21,7 +21,8 @@ from planning.decision import Decision
 
 @dataclass(frozen=True, slots=True)
 class _Nomination:
-    """A plan of which some members are not known to be nominated.
+    """A plan whose nomination is unfinished: it is not known of every member that the API server has accepted its
+    nomination.
 
     `recorded`: whether the event GangPlanned or MemberReplaced of the plan has been recorded.
     """
@@ -33,7 +34,9 @@ class _Nomination:
 
 @dataclass(frozen=True, slots=True)
 class _Release:
-    """A release that has begun: its `members`, some of which are not known to be released."""
+    """A release that is unfinished: it is not known of each of its `members` that the API server has accepted the
+    release.
+    """
 
     plan_id: str
     members: Sequence[Planned]

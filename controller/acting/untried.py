@@ -107,7 +107,7 @@ class Reclaimer:
     def _untried(self, pods: Sequence[Pod], gang_state: ReconcileState, sources: Sources) -> list[Untried]:
         by_scheduler: defaultdict[str, list[Pod]] = defaultdict(list)
         for pod in pods:
-            if not pod.terminating and not tried(pod) and self._late(_let_go(pod, gang_state.status)):
+            if not pod.terminating and not tried(pod) and self._late(_released_at(pod, gang_state.status)):
                 by_scheduler[pod.spec.scheduler_name or STOCK_SCHEDULER].append(pod)
         return [
             Untried(name, tuple(late), dead=_dead(name, late, gang_state.status, sources))
@@ -142,7 +142,7 @@ class Reclaimer:
         """
         before = learnt(late.scheduler, sources)
         times = before.times if before else 0
-        silent = all(self._late(_let_go(pod, gang_state.status), _LONGER.delay(times + 1)) for pod in late.pods)
+        silent = all(self._late(_released_at(pod, gang_state.status), _LONGER.delay(times + 1)) for pod in late.pods)
         seen = sources.get("", CONFIG_KIND, SYSTEM_NAMESPACE, SCHEDULERS)
         if not silent or seen is None or not learnable(late.scheduler, sources):
             return []
@@ -189,8 +189,8 @@ def _held(pod: Pod, sources: Sources) -> bool:
     return pod.gated_by(GATE) and not pod.terminating and misdirected(pod, sources)
 
 
-def _let_go(pod: Pod, status: Mapping[str, object]) -> str:
-    """Return when the member was released (RFC 3339); "" if that is not known.
+def _released_at(pod: Pod, status: Mapping[str, object]) -> str:
+    """Return when the member was released (RFC 3339); "" if the time is not known.
 
     A pod that an older version of Phalanx released lacks the time. Then it is the time of the gang's release.
 
@@ -210,7 +210,7 @@ def _dead(name: str, late: Sequence[Pod], status: Mapping[str, object], sources:
 
     Always False for the stock scheduler.
     """
-    return name != STOCK_SCHEDULER and sources.tried.get(name, "") <= max(_let_go(pod, status) for pod in late)
+    return name != STOCK_SCHEDULER and sources.tried.get(name, "") <= max(_released_at(pod, status) for pod in late)
 
 
 def _before(pod: Pod, known: Learnt, now: datetime) -> bool:

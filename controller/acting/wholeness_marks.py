@@ -24,7 +24,7 @@ class WholenessMarker:
         self._error_backoff = error_backoff
 
     def mark(self, gang_states: Sequence[ReconcileState]) -> Mapping[GangKey, Effects]:
-        """Write the missing and outdated marks of all gangs, in parallel.
+        """Write the missing and outdated marks `phalanx.dev/whole` of all gangs, in parallel.
 
         If the API server is overloaded, a later reconcile writes the mark. If the API server refuses the mark, it is
         not written until the gang changes. Until then only the status shows that the gang is whole.

@@ -180,7 +180,7 @@ class PartialGangRollback:
 
 
 def begun(gang_state: ReconcileState) -> str | None:
-    """Return when the release of the gang began (RFC 3339), if the gang runs in part and never was whole; else None.
+    """Return when the release of the gang began (RFC 3339). None unless the gang runs in part and never was whole.
 
     None as well if the gang has no all-or-none guarantee, or if the time is not known. A gang none of whose members is
     bound counts as well, if released members wait for their PodGroup: each of them is pinned to its node.
@@ -193,7 +193,7 @@ def begun(gang_state: ReconcileState) -> str | None:
     if not is_time(since):
         return None  # Phalanx did not release a member, or another client has overwritten the time
     if release_is_marked(started):
-        return since  # had a leader seen the gang whole, one of its members would be marked
+        return since  # had a leader seen the gang whole, a member would have the annotation `WHOLE_MARK`
     return since if still_withdrawn(status, released=False) is not None or _never_whole(gang, since) else None
 
 
@@ -234,7 +234,7 @@ def why_not(gang_state: ReconcileState, snapshot: Snapshot, topologies: Sequence
     able = [member for member in gang.members if _planned(member, gang_state, in_time=in_time)]
     able += [m for m in gang.members if not m.pod.gated_by(GATE) and m.pod.metadata.uid not in lost]
     if gang.suffice(able) or (gang.to_come and isinstance(gang_state.step, NeedPlan) and gang_state.decision is None):
-        return ""  # the others are still being planned: a gang that starts in order may run in part for long
+        return ""  # not known yet: planning has no result for the expected pods
     if stuck:
         first = stuck[0]
         return f"{first.member.pod.metadata.name} was released to {first.node}, which cannot take it: {first.why}"

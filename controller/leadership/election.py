@@ -140,7 +140,7 @@ class Election:
 
 
 class _Office:
-    """A context in which the Lease is held: one thread renews it, another one detects the end of the term.
+    """A context manager that holds the Lease: one thread renews it, another one detects the end of the term.
 
     There are two threads because a renewal request may hang longer than the deadline. At the end of the context the
     term ends and the Lease is released.

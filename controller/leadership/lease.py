@@ -240,7 +240,7 @@ class Lease:
         return False
 
     def _free(self) -> bool:
-        """Return whether this candidate may take the Lease, as last read.
+        """Return whether this candidate may take the Lease, by the Lease's content as last read.
 
         True if the Lease has no holder, is held in this candidate's name, or has expired.
         """

@@ -83,28 +83,32 @@ class NeedPlan:
 
 @dataclass(frozen=True, slots=True)
 class Nominate:
-    """Reserve capacity for these members, whose nominations are missing."""
+    """The step to reserve capacity for these members, whose nominations are missing."""
 
     members: tuple[Planned, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """Evict these victims of the plan, which still run. All members are nominated already."""
+    """The step to evict these victims of the plan, which still run. All members are nominated already."""
 
     victims: tuple[PlannedVictim, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitVictims:
-    """Wait until terminating pods have freed their capacity. The nominations of the gated members reserve it."""
+    """The step to wait until terminating pods have freed their capacity, which the nominations of gated members
+    reserve.
+    """
 
     victims: tuple[PlannedVictim, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Release these members as soon as the scheduler has seen their nominations. All other preconditions hold."""
+    """The step to release these members as soon as the scheduler has seen their nominations. All other preconditions
+    hold.
+    """
 
     members: tuple[Planned, ...]
 
@@ -128,14 +132,16 @@ class Postponed:
 
 @dataclass(frozen=True, slots=True)
 class Renominate:
-    """Nominate these released members again: the scheduler cleared the nomination, but the capacity is still free."""
+    """The step to nominate these released members again. The scheduler cleared their nominations, but the capacity is
+    still free.
+    """
 
     members: tuple[Planned, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TakeOver:
-    """Replace members in the plan by their successors, which get the nodes of the replaced members.
+    """The step to replace members in the plan by their successors, which get the nodes of the replaced members.
 
     `successors`: each with the UID of the replaced member (of an expected pod: its identifier). A successor is a pod
     that has arrived for an expected pod, or an expected pod in place of a deleted gated pod.
@@ -146,22 +152,26 @@ class TakeOver:
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """Delete these placeholders: the expected pods have arrived and are nominated, or will never be created."""
+    """The step to delete these placeholders. Their expected pods have arrived and are nominated, or will never be
+    created.
+    """
 
     placeholders: tuple[Pod, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitPods:
-    """Wait for expected pods, whose capacity is reserved. No further member can be released before they arrive."""
+    """The step to wait for expected pods, whose capacity is reserved. No further member can be released before they
+    arrive.
+    """
 
     members: tuple[Planned, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitBinding:
-    """Wait until the scheduler has bound the released members. `stranded`: the members that it cannot bind, because
-    their nodes are full.
+    """The step to wait until the scheduler has bound the released members. `stranded`: the members that it cannot bind,
+    because their nodes are full.
     """
 
     members: tuple[Planned, ...]
@@ -170,7 +180,7 @@ class AwaitBinding:
 
 @dataclass(frozen=True, slots=True)
 class AllBound:
-    """Nothing is due, because every existing member is bound."""
+    """No step is due for the gang, because every existing member is bound."""
 
 
 Step = (
@@ -364,7 +374,8 @@ def _fallen(
         return Cause.MEMBER_GONE, vanished
     if changed := _changed(situation, record):
         return Cause.REQUEST_CHANGED, changed
-    # A member that came later has no place in the plan. It cannot replace a member beside which the plan was made.
+    # Members that arrived after planning do not count: the plan has no node for them, so they cannot replace a planned
+    # member that is gone.
     if not situation.gang.suffice(_counted_on(situation.gang, record)):
         return Cause.MEMBER_GONE, "a member beside the planned ones is gone, and too few are left"
     return _capacity_lost(situation, planned, victims)
@@ -425,7 +436,7 @@ def _vanished(situation: Situation, record: PlanRecord) -> str:
 
 
 def _changed(situation: Situation, record: PlanRecord) -> str:
-    """Return the message if the gang's request has changed since it was planned; "" if it has not.
+    """Return a message if the gang's request has changed since the gang was planned; "" if it has not.
 
     Once a member of the plan has been released, a change is ignored, because the other members must follow it.
     """
@@ -457,9 +468,9 @@ def _with_free_capacity(situation: Situation, dropped: Iterable[Planned]) -> tup
     return tuple(member for members in by_node.values() if not situation.lost(members) for member in members)
 
 
-def _dropped(let_go: Iterable[Planned]) -> tuple[Planned, ...]:
+def _dropped(members: Iterable[Planned]) -> tuple[Planned, ...]:
     """Return the released members without a nomination, except those whose capacity Phalanx itself has freed."""
-    return tuple(member for member in let_go if member.has_lost_nomination)
+    return tuple(member for member in members if member.has_lost_nomination)
 
 
 def _stranded(situation: Situation) -> tuple[Stranded, ...]:

@@ -33,13 +33,13 @@ def lost_room(
     :param planned: the members that still need their capacity, each with its node.
     :param priority: the gang's priority. Nominations of lower priority reserve nothing against it.
     :param gone: UIDs of pods that count as gone (victims that are still to be evicted).
-    :param count_terminating: whether the capacity of terminating pods counts as free. Before victims are gone it does;
-        before members are released it must not.
+    :param count_terminating: whether the capacity of terminating pods counts as free. It counts as free while the plan
+        waits for its victims. It must not count as free when members are released.
     """
     members = list(planned)
     needed = _requests_by_node(members)
     states = {name: state for name in needed if (state := snapshot.state(name)) is not None}
-    # By name, too: a placeholder counts under the name of the pod for which it reserves capacity.
+    # Members are ignored by UID and by name, because a snapshot shows a placeholder under the name of its expected pod.
     ignoring = {mark for pod, _ in members for mark in (pod.metadata.uid, pod.key)} | set(gone)
     for name, requests in needed.items():
         state = states.get(name)

@@ -131,7 +131,9 @@ def to_mark(gang: Gang, status: Status) -> Sequence[Member]:
 
 
 def mark_of(gang: Gang, status: Status) -> str:
-    """Return the value of the mark: how many members were bound when the gang was last seen whole."""
+    """Return the value of the mark `phalanx.dev/whole`: how many members were bound when the gang was last seen
+    whole.
+    """
     bound = bound_members(gang)
     return str(len(bound) if gang.suffice(bound) else bound_when_whole(gang, status))
 

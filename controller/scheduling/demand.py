@@ -113,7 +113,8 @@ class MinimumDemand:
 
     @property
     def _of_member(self) -> Amounts:
-        """By resource, the least amount that any member requests; empty if the gang's demand cannot be bounded so.
+        """By resource, the least amount that any member requests; empty if the gang's demand cannot be bounded in this
+        way.
 
         That is so if a member already has a node, the gang is subject to a quota, the members differ in priority, or a
         request cannot be parsed. Such gangs are always planned.

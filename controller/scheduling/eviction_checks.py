@@ -16,7 +16,9 @@ EVICTED = "members of it are evicted for another gang"
 
 
 def beside_promises(cluster_view: ClusterView, gang_states: Sequence[ReconcileState]) -> ClusterView:
-    """Return the cluster view with the victims of all plans in force as leaving, so that new plans count them so."""
+    """Return the cluster view in which the victims of all plans in force count as leaving, so that new plans may use
+    the capacity that they free.
+    """
     promised = [
         (victim.uid, victim.node)
         for gang_state in gang_states

@@ -43,7 +43,7 @@ class InfeasibleQueue:
         self._planning_request: PlanningRequest | None = None
         self._since, self._renewing = 0.0, False
         self._again: float | None = None
-        """The time at which the next request is due. None until the due time is first read."""
+        """The time at which the next planning request is due. None until the due time is first read."""
         self._anew = 0.0
         """The time from which a gang that already has a result may be replanned."""
 

@@ -43,7 +43,7 @@ class PlanRevalidation:
             self._usage = charged(decision, self._usage)
 
     def fault(self, decision: Decision, gang: Gang, planning_request: PlanningRequest) -> str:
-        """Return why the plan is stale; "" if it can be accepted.
+        """Return why the plan is stale, so that it no longer fits the present cluster view; "" if it can be accepted.
 
         :param gang: the present state of the gang. Its request is the one that was planned.
         :param planning_request: the request that found the plan. Plans of one request do not compete with each other.
@@ -66,7 +66,7 @@ class PlanRevalidation:
         return EVICTED if any(each.member.pod.key in going for each in decision.assignments) else ""
 
     def _moved(self, decision: Decision, before: ClusterView) -> str:
-        """Return `MOVED` if the domains of the plan's nodes may have changed, else ""."""
+        """Return the message `MOVED` if a node of the plan may be in another domain now, else ""."""
         names = {each.node for each in decision.assignments}
         labels = _labels(self._cluster_view.snapshot, names)
         alike = list(before.topologies) == list(self._cluster_view.topologies)

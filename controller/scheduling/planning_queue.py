@@ -68,7 +68,7 @@ class _PlanningRound:
     changes: ClusterChanges
     revalidation: PlanRevalidation
     known: dict[GangKey, Decision] = field(default_factory=dict)
-    """The decisions so far."""
+    """By gang: its decision. Gangs without a decision so far are missing."""
     holding: dict[GangKey, CachedRejection] = field(default_factory=dict)
     """The cached rejections among `known` that no change of the cluster has been able to cure."""
     infeasible: frozenset[GangKey] = frozenset()
@@ -145,7 +145,7 @@ class PlanningQueue:
         idle = (
             self._lanes.fast.idle,
             self._lanes.slow.idle,
-        )  # read before the inbox: all results of an idle lane are in it
+        )  # Read before the inbox: if a lane is idle now, the inbox has all its results.
         self._take_results(now)
         if self._ask(now, *idle):
             self._take_results(now)
@@ -158,7 +158,9 @@ class PlanningQueue:
         return bool(self._inbox)
 
     def quiet(self, key: GangKey) -> bool:
-        """Return whether the gang has been waiting for a planning result for less than `QUIET_SECONDS`."""
+        """Return whether the gang has been waiting for a planning result for less than `QUIET_SECONDS`, so that its
+        status and its reservations stay as they are.
+        """
         queued = self._gangs.get(key)
         since = queued.unanswered_since if queued is not None else None
         return since is not None and self._clock.monotonic() - since < QUIET_SECONDS
@@ -175,22 +177,23 @@ class PlanningQueue:
     def hold_off(self, gang: Gang, message: str) -> Decision:
         """Reject this gang for a moment (`rejections.HOLD_SECONDS`): its last plan could not be carried out.
 
-        :param gang: as `decide` will read it next. Another request ends the pause.
+        :param gang: the gang as the next call of `decide` gets it. If its request changes, the pause ends.
         """
         return self._hold_off(self._queued(gang), message)
 
     def held_back(self, decision: Decision) -> tuple[Pod, ...]:
-        """Return the members to delete, so that their controllers recreate them without their old pin.
+        """Return the members to delete, so that their controllers recreate them without the pin to a domain of former
+        siblings.
 
-        Their pin alone keeps the gang from a plan, and recreating them costs nothing. Empty unless the rejection of the
-        gang is `decision`.
+        Only this pin keeps the gang from a plan, and recreating the members costs nothing. Empty unless the gang's
+        rejection is `decision`.
         """
         queued = self._gangs.get(decision.key)
         rejection = queued.rejection if queued is not None else None
         return rejection.tied if rejection is not None and rejection.decision is decision else ()
 
     def close(self) -> None:
-        """Stop planning."""
+        """Close both lanes, so that no further planning request is answered."""
         self._lanes.close()
 
     def _queued(self, gang: Gang) -> QueuedGang:
@@ -376,7 +379,9 @@ class PlanningQueue:
         return True
 
     def _in_line(self, now: _PlanningRound, gang: Gang, snapshot: Snapshot) -> bool:
-        """Return whether the gangs after this gang in its strictly ordered queue must wait for it."""
+        """Return whether the gangs behind this gang must wait for it, because their queue is strictly ordered
+        (`StrictFIFO`).
+        """
         return self._tried(now.gangs[gang.key], now, partial(stands_in_line, gang, snapshot)) or False
 
     def _tried(self, queued: QueuedGang, now: _PlanningRound, ask: Callable[[], _T]) -> _T | None:

@@ -47,10 +47,10 @@ class PlanningResult:
     """The result of one gang of a planning request.
 
     `final`: whether more time would not help. `seconds`: the planning time of all gangs of this priority together.
-    `tied`: members that cause the rejection only by their old pin, to the domain of siblings that are gone. They can be
-    recreated at no cost. Empty if there are none.
-    `failed`: whether planning the gang failed with an internal error, or its plan could not be carried out.
-    `basis`: the inputs of planning, with the plans that the request found before; None if `failed`.
+    `tied`: members that cause the rejection only by their pin to the domain of siblings that are gone. They can be
+    recreated at no cost. Empty if there are none. `failed`: whether planning the gang failed with an internal error, or
+    its plan could not be carried out. `basis`: the inputs of planning, with the plans that the request found before;
+    None if `failed`.
     """
 
     decision: Decision
@@ -119,7 +119,8 @@ def _planned(gangs: Sequence[Gang], request: PlanningRequest) -> Iterable[Sequen
 
 
 def _is_final(decision: Decision, decisions: Sequence[Decision], seconds: float, request: PlanningRequest) -> bool:
-    """Return whether the decision is final, because more time would not improve it or would not be granted.
+    """Return whether the decision is final: the gang is not planned again in the slow lane, where it would get more
+    time.
 
     A decision is final if it is proven, did not use up its time, or comes from the slow lane. The plan of a gang that
     competed with other gangs of its priority is final, too.

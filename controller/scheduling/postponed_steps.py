@@ -98,7 +98,7 @@ class Handover:
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
         self._waiting: frozenset[GangKey] | None = None
-        """None before the first reconcile."""
+        """Gangs without a planning result of this leader, for which releases wait. None before the first reconcile."""
         self._until = 0.0
 
     def postpone(

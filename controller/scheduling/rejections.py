@@ -36,14 +36,14 @@ A plan cannot be carried out if, for example, a disruption budget refuses an evi
 UNPROVEN_RETRIES = Backoff(first=5.0, longest=60.0)
 """The back-off, in seconds, after an unproven rejection. The pause is at least four times as long as planning took."""
 FRESH_SECONDS = 60.0
-"""Seconds, about, for which a rejection holds while the only changes are further pods.
+"""About how many seconds a rejection holds while the only changes are further pods.
 
 Then the gang is replanned, so that the figures in its message become current.
 """
 _REST = DutyCycle(rest=4, longest=UNPROVEN_RETRIES.longest)
 """The least pause after an unproven rejection: four times the time for which other gangs waited for its planning."""
 MOST_MEMBERS = 20_000
-"""The most members that are compared in one reconcile. It bounds the comparison to a tenth of a second."""
+"""The most members of gangs that one reconcile compares with cached rejections. The comparison takes at most 0.1 s."""
 _MOST_REJECTIONS = 8
 """The most cached rejections of one demand class with which a gang is compared."""
 
@@ -54,8 +54,9 @@ class CachedRejection:
 
     `cure`: the events that can cure it. `basis`: the inputs with which the rejection holds; None once a change may have
     cured it, or if only time can. `pause`: the length of the back-off; `again`: its end. `fresh_until`: until then,
-    further pods alone do not end the rejection. `final`: whether more planning time would not have helped.
-    `tied`: members whose old pin alone causes the rejection, and that can be recreated at no cost.
+    further pods alone do not end the rejection. `final`: whether more planning time would not have helped. `tied`:
+    members that cause the rejection only by their pin to a domain of siblings that are gone, and that can be recreated
+    at no cost.
     """
 
     decision: Decision

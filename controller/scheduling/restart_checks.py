@@ -145,7 +145,7 @@ class RestartChecks:
         self._executor.close()
 
     def _check(self, gang: Gang, cluster_view: ClusterView) -> None:
-        """Check one gang. Runs in the executor's thread."""
+        """Check whether a restart would help this gang, and queue the verdict. Runs in the executor's thread."""
         began = self._clock.monotonic()
         why = hindrance(gang, cluster_view.snapshot, cluster_view.sources)
         place: tuple[NodeState, ...] = ()
@@ -157,7 +157,7 @@ class RestartChecks:
         self._wake()
 
     def _has_none(self, gang: Gang, cluster_view: ClusterView) -> bool:
-        """Return whether planning proves that the gang's missing members fit nowhere beside its running members."""
+        """Return whether planning proves that the gang's lost members fit nowhere beside its running members."""
         decision = self._planned(gang, cluster_view)
         return (
             decision is not None

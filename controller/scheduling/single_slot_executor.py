@@ -59,7 +59,7 @@ class ThreadExecutor:
 
     def submit(self, work: Work) -> None:
         """Start a piece of work. Call it only if the executor is idle."""
-        self._idle.clear()  # before the thread takes the work: it sets the event at the end of the work
+        self._idle.clear()  # cleared before the thread takes the work, because the thread sets the event at its end
         self._works.put(work)
 
     def close(self) -> None:

@@ -28,7 +28,7 @@ def condition(reason: str, message: str) -> Condition:
 
 
 def differs(pod: Pod, wanted: Condition) -> bool:
-    """Return whether the pod lacks a condition of the wanted type, or has it with other values."""
+    """Return whether the pod lacks the wanted condition: it has none of this type, or one with other values."""
     for each in pod.status.conditions:
         if each.type == wanted["type"]:
             now = {"type": each.type, "status": each.status, "reason": each.reason, "message": each.message}

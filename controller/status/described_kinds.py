@@ -32,7 +32,7 @@ class DescribedKinds:
         """Whether a status could not be written."""
 
     def show(self, cluster_view: ClusterView) -> None:
-        """Update the statuses of all WorkloadKinds. There are few, so their number is not limited."""
+        """Update the statuses of all WorkloadKinds in one call, because a cluster has few of them."""
         sources, left = cluster_view.sources, 0
         troubles = self._cache.troubles()
         for manifest in sources.of_kind(GROUP, KIND):
@@ -106,6 +106,8 @@ def _present_condition(manifest: Manifest) -> Mapping[str, Any]:
 
 
 def _shown(manifest: Manifest, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the wanted fields of the condition with their present values; None for a missing one."""
+    """Return, for each field of the wanted condition, its value in the present condition; None if it is missing
+    there.
+    """
     present = _present_condition(manifest)
     return {key: present.get(key) for key in wanted}

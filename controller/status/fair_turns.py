@@ -28,7 +28,9 @@ HURRIED = Turn(0.04, 4)
 
 
 def turn_of(gang_states: Iterable[ReconcileState]) -> Turn:
-    """Return the limits of this reconcile for writes that are not urgent: `HURRIED` if some gang waits for the next."""
+    """Return the limits of this reconcile for writes that are not urgent: `HURRIED` if some gang waits for the next
+    reconcile, else `LEISURELY`.
+    """
     hurried = any(gang_state.on_its_way or gang_state.deferred for gang_state in gang_states)
     return HURRIED if hurried else LEISURELY
 

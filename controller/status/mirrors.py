@@ -34,7 +34,9 @@ def is_mirrored(gang: Gang) -> bool:
 
 
 def mark_of(gang: Gang) -> str:
-    """Return the mark in the status of the gang's mirror, which names the gang; "" if the gang has no mirror."""
+    """Return the value of `status.mirrors` in the gang's mirror: the mark of Phalanx, which names the gang. "" if the
+    gang has no mirror.
+    """
     return key_text(gang.key) if is_mirrored(gang) else ""
 
 
@@ -45,7 +47,7 @@ def namespaced_name_of(manifest: Manifest) -> NamespacedName:
 
 
 class Unmarked(NamedTuple):
-    """A mirror that this process created, and whose status may not yet carry the mark that says so.
+    """A mirror that this process created, and whose status may not yet have the mark of Phalanx (`status.mirrors`).
 
     The mark is written with the first status. Until then the mirror is known by its `uid`.
     """
@@ -103,7 +105,7 @@ class GangObjects:
 
 
 def _mirrored_in(manifest: Manifest) -> tuple[GangKey, ...]:
-    """Return the gang that a mirror shows. Empty for a Gang object without the mark of Phalanx in its status.
+    """Return the gang that a mirror shows. Empty for a Gang object without the mark of Phalanx (`status.mirrors`).
 
     Any user can write the annotation `phalanx.dev/mirrors`, so the annotation alone does not count.
     """
@@ -132,9 +134,10 @@ def mirror_name(gang: Gang, existing: GangObjects) -> NamespacedName:
 def _is_free(there: Manifest | None, gang: Gang, place: NamespacedName) -> bool:
     """Return whether the gang's mirror may have this namespace and name.
 
-    True if no Gang object has them, or if the object there is a mirror of this gang that lacks the mark of Phalanx.
-    A controller creates such an object if it dies, or gets no answer, before it writes the mark. It is recognised by
-    the annotation, and by a content as wanted, or by the wanted labels and owner (or no owner) without a status.
+    True if no Gang object has them, or if the object there is a mirror of this gang that lacks the mark of Phalanx. A
+    controller leaves such an object if it dies, or gets no answer, before it writes the mark. The object is recognised
+    by its annotation `phalanx.dev/mirrors`, and by one of two facts. Either its whole content is as wanted, or it has
+    no status, the wanted labels, and the wanted owner or none.
 
     :param there: the present Gang object with this name; None if there is none.
     """

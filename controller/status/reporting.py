@@ -89,6 +89,10 @@ EVENT_OF_PHASE: Mapping[Phase, Reason] = {
 }
 """The event for each phase that a gang reaches. The steps themselves record the events of the last three phases."""
 
+_STEPS_OF_OUR_OWN = frozenset({events.GANG_NOMINATED.name, events.GANG_RELEASED.name})
+"""The events that only the Gang object gets. They are steps on the way from GangPlanned to GangPlaced, which say what
+the user of a workload wants to know; each further event on a Job would be one more write of the API server."""
+
 PODS_TOLD = 8
 """The most gated members of a gang that get an event when their message changes. `kubectl describe pod` shows events,
 but not the messages of conditions. An event on each of 500 members would cost the API server 500 writes for one
@@ -114,12 +118,12 @@ def phase_of(gang_state: ReconcileState) -> Phase:
             return Phase.RELEASED
         case AllBound():
             return Phase.PLACED if gang_state.gang.suffice(gang_state.gang.members) else Phase.WAITING
-        case _:  # while arrived pods take their reserved capacity, the phase stays
+        case _:  # the phase stays while arrived pods replace their placeholders
             return Phase.RELEASED if _begun(gang_state) and gang_state.placeholders else Phase.NOMINATED
 
 
 def _begun(gang_state: ReconcileState) -> bool:
-    """Return whether a member has been released."""
+    """Return whether a member of the gang has been released."""
     return any(not member.pod.gated_by(GATE) for member in gang_state.gang.members)
 
 
@@ -396,11 +400,12 @@ class Reporter:
         return Effects(reported=noted)
 
     def _tell(self, gang_state: ReconcileState, reason: Reason, note: str) -> None:
-        """Record an event on the gang, and on the object that asked for it if that is another object."""
+        """Record an event on the gang, and on the workload that asked for it unless only the gang gets such events."""
         _log(gang_state, reason, note)
         self._recorder.record(self.ref(gang_state), reason, note)
-        if gang_state.gang.source.kind not in (GANG_KIND, "Pod") and gang_state.gang.source.uid:
-            self._recorder.record(gang_state.gang.source, reason, note, related=self.ref(gang_state))
+        asked_by = gang_state.gang.source
+        if asked_by.kind not in (GANG_KIND, "Pod") and asked_by.uid and reason.name not in _STEPS_OF_OUR_OWN:
+            self._recorder.record(asked_by, reason, note, related=self.ref(gang_state))
 
     def pod_conditions(
         self, gang_state: ReconcileState, decision: Decision, cluster_view: ClusterView
@@ -417,9 +422,11 @@ class Reporter:
         return waiting and still_coming(gang_state.gang, self._clock.wall())
 
     def _untold(self, gang_state: ReconcileState, cluster_view: ClusterView) -> tuple[list[Write], Reported] | None:
-        """Return the pending writes of members' conditions, and the messages that events have reported on them.
+        """Return the writes of members' conditions that are due, and the messages that events have reported on the
+        members.
 
-        None while more members arrive. Members in the plan are left out: the nomination wrote their conditions.
+        None while more members arrive, because each arrival changes the messages. Members in the plan are left out,
+        because the nomination wrote their conditions.
         """
         if self._too_early(gang_state):
             return None

@@ -87,7 +87,8 @@ class StatusSync:
         trees = cluster_view.snapshot.version, list(cluster_view.topologies)
         others = self._trees_of is None or trees[1] != self._trees_of[1]
         self.unfinished = bool(self._stale) or self._queues_stale or others
-        # Trees are written with the next batch of groups at the earliest, so no reconcile runs in vain before that.
+        # Statuses of topologies are written with the next batch of groups at the earliest, so an earlier reconcile
+        # would write nothing.
         self.due = max(self._trees_due, self._due) if trees != self._trees_of else inf
 
     def _show_groups(self, cluster_view: ClusterView, turn: Turn) -> None:

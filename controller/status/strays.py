@@ -42,7 +42,9 @@ class _Window:
 
 
 class Strays:
-    """Records one event on each stray pod. It remembers the reported pods in memory, so a new leader reports again."""
+    """Records one event on each stray pod: a pod of no gang that names a scheduler which does not run. It remembers the
+    reported pods in memory, so a new leader reports again.
+    """
 
     def __init__(
         self,

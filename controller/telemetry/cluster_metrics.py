@@ -36,7 +36,9 @@ REST = "_other"
 
 @dataclass(frozen=True, slots=True)
 class WaitingGang:
-    """A gang that is not placed. `reason`: of its status. `since`: when it was created, or last ceased to be placed."""
+    """A gang that is not placed. `reason`: the reason in its status. `since`: when it was created, or when it last
+    ceased to be placed.
+    """
 
     namespace: str
     reason: str
@@ -97,7 +99,7 @@ class ClusterMetrics(Collector):
             self._reader = CapacityReader()
 
     def describe(self) -> Iterable[Metric]:
-        """Return the metrics without samples."""
+        """Return the metrics without samples, from which Prometheus' registry learns their names."""
         return [*_of_capacity(CapacityFigures()), *_of_queues(()), *self._of_gangs({}, ())]
 
     def collect(self) -> Iterable[Metric]:

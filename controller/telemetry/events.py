@@ -47,9 +47,6 @@ GANG_PLANNED = Reason(
 GANG_NOMINATED = Reason(
     "GangNominated", Kind.NORMAL, "Nominating", "Capacity is reserved for every member of the plan."
 )
-GANG_NOMINATED = Reason(
-    "GangNominated", Kind.NORMAL, "Nominating", "Capacity is reserved for every member of the plan."
-)
 PREEMPTED = Reason("Preempted", Kind.NORMAL, "Evicting", "On a victim: it is evicted for the gang named in the note.")
 GANG_EVICTED = Reason(
     "GangEvicted",

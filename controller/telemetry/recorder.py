@@ -19,7 +19,15 @@ import msgspec
 from kubernetes.client.exceptions import ApiException, NotFoundException
 from prometheus_client import Counter
 
-from cluster.api.transport import MERGE_PATCH, UNREACHABLE, Timeout, Transport, message_of, namespace_ends
+from cluster.api.transport import (
+    MERGE_PATCH,
+    ONLY_METADATA,
+    UNREACHABLE,
+    Timeout,
+    Transport,
+    message_of,
+    namespace_ends,
+)
 from controller.telemetry.event_turns import FairMemory, FairQueue
 from controller.telemetry.events import Reason
 from gangs.model import ObjectRef
@@ -116,7 +124,7 @@ class Recorder:
         self._closing = threading.Event()
         self._over = threading.Event()
         self._swept = clock.monotonic()
-        """The time of the last sweep over all series, in monotonic seconds."""
+        """The monotonic time at which all series were last checked for outdated counts and for their end."""
         self._series: FairMemory[tuple[Any, ...], _Series] = FairMemory(_MOST_SERIES)
         self._thread = threading.Thread(target=self._work, name="events", daemon=True)
         if threaded:
@@ -217,7 +225,13 @@ class Recorder:
         for attempt in range(1, _TRIES + 1):
             try:
                 self._transport.request(
-                    method, path, body=body, content_type=content_type, timeout=_TIMEOUT, kind=msgspec.Raw
+                    method,
+                    path,
+                    body=body,
+                    content_type=content_type,
+                    timeout=_TIMEOUT,
+                    headers={"Accept": ONLY_METADATA},
+                    kind=msgspec.Raw,
                 )
             except NotFoundException:
                 return False  # the event has expired, or its namespace is gone

@@ -60,7 +60,7 @@ class _Ids(RandomIdGenerator):
 
 
 class Traces:
-    """Reports the phases of gangs to a tracer provider."""
+    """Reports the phases of gangs, as spans, to an OpenTelemetry tracer provider."""
 
     def __init__(self, provider: TracerProvider, clock: Clock = SYSTEM_CLOCK) -> None:
         self._provider = provider

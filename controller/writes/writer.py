@@ -17,6 +17,7 @@ from kubernetes.client.exceptions import ApiException, ConflictException, NotFou
 
 from cluster.api.transport import (
     MERGE_PATCH,
+    ONLY_METADATA,
     STRATEGIC_MERGE_PATCH,
     UNREACHABLE,
     Transport,
@@ -256,7 +257,13 @@ class Writer:
         query = {**(query or {}), **({} if method == "DELETE" else {"fieldManager": FIELD_MANAGER})}
         try:
             answer: _WrittenObject = self._transport.request(
-                method, path, query=query, body=body, content_type=content_type, kind=_WrittenObject
+                method,
+                path,
+                query=query,
+                body=body,
+                content_type=content_type,
+                headers={"Accept": ONLY_METADATA} if method == "PATCH" else None,
+                kind=_WrittenObject,
             )
         except NotFoundException as error:
             return Written(Result.GONE, message=message_of(error))

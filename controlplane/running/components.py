@@ -44,7 +44,7 @@ class Place:
 
     @property
     def kubeconfig(self) -> Path:
-        """The kubeconfig of the administrator."""
+        """The path of the kubeconfig with the rights of a cluster administrator."""
         return self.directory / "admin.kubeconfig"
 
     @property

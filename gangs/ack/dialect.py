@@ -77,8 +77,8 @@ class AckDialect:
         return frozenset()
 
     def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
-        """Return the key `about`, and the gangs of the Job and the JobNetworkTopology that have the namespace and name
-        of `about`.
+        """Return the keys of the gangs whose pods are read for `about`: `about` itself, and the gangs of a Job or
+        JobNetworkTopology with its namespace and name.
         """
         del linked
         return gangs_around(about, sources)

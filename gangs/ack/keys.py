@@ -16,9 +16,9 @@ PERMIT_WAIT_TIME = "network-topology-permit-wait-time"
 """Label of a JobNetworkTopology: the number of seconds that the gang may wait."""
 
 LABELS = (JOB_NAME, JOB_NAMESPACE, GANG_NAME, MIN_AVAILABLE, PERMIT_WAIT_TIME)
-"""Labels of the guide, on pods or on a JobNetworkTopology."""
+"""Labels of ACK Lingjun's user guide, on pods or on a JobNetworkTopology."""
 PREFIXES = ("network-topology-", f"{POD_GROUP}/")
-"""Prefixes of the guide's labels."""
+"""Prefixes of the label keys in ACK Lingjun's user guide."""
 
 KEYS = (
     *LABELS,

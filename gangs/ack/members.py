@@ -190,7 +190,9 @@ def _parts_of(job: Manifest) -> tuple[Name, ...]:
 
 
 def check_labels(group: Group, findings: Findings) -> None:
-    """Report labels of a gang's pods and Jobs that are missing, of another dialect, unknown, or different."""
+    """Report labels of a gang's pods and Jobs that are missing, of another dialect, unknown, or not equal on all of
+    them.
+    """
     first: tuple[ObjectRef, Name] | None = None
     advise_older(group.bare, (keys.JOB_NAME, keys.JOB_NAMESPACE, keys.MIN_AVAILABLE), "labels", findings)
     for ref, at, pod in group.deciding_objects:
@@ -267,7 +269,9 @@ def _pods(count: int) -> str:
 
 
 def touches(group: Group, about: GangKey) -> bool:
-    """Whether a group has the key `about`, or one of its Jobs or its JobNetworkTopology has this namespace and name."""
+    """Whether a group has the key `about`, or one of its Jobs or its JobNetworkTopology has the namespace and name of
+    `about`.
+    """
     name = about.namespace, about.name
     jobs = {(each.ref.namespace, each.ref.name) for each in group.jobs}
     networks = {network_named(pod) for _, _, pod in group.deciding_objects}
@@ -275,5 +279,7 @@ def touches(group: Group, about: GangKey) -> bool:
 
 
 def example_of(group: Group) -> Pod:
-    """Return a pod with the labels that count for the gang: of the first Job, else of the first decisive pod."""
+    """Return a pod with the labels that count for the gang: the example of the first Job; without a Job, the first
+    decisive pod (`pod_consensus.decisive_pods`).
+    """
     return group.deciding_objects[0][2]

@@ -23,7 +23,10 @@ _CONFIGURATIONS = (MUTATING, VALIDATING)
 EVIDENCE_KINDS: tuple[ResourceKind, ...] = tuple(
     ResourceKind(ADMISSION, ("v1",), kind, f"{kind.lower()}s", namespaced=False) for kind in _CONFIGURATIONS
 )
-"""Kinds to watch: webhook configurations, by which other systems are detected and administrators override this."""
+"""Kinds to watch: webhook configurations, by which other systems are detected.
+
+Annotations on Phalanx's own configuration override the detection.
+"""
 
 OWN = f"{MUTATING} {keys.CONFIGURATION}"
 ALL = "all"
@@ -32,7 +35,7 @@ IGNORED = "ignored"
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A scheduling system to which a dialect's workloads are ceded.
+    """A scheduling system to which a dialect's workloads are ceded, so that Phalanx does not touch them.
 
     `evidence`: the webhook configuration by which the system was detected; None: an administrator's annotation names
     the system, or `by_default` is true. `by_default`: the system is part of Kubernetes, so neither evidence nor an
@@ -74,7 +77,7 @@ class CededToOthers:
         return key.dialect in self.to and key not in self.carried
 
     def carries(self, reading: Reading) -> Reading:
-        """Return, from a ceded dialect's reading, the gangs that Phalanx still handles (`carried`).
+        """Return those gangs in the reading of a ceded dialect that Phalanx still handles (`carried`).
 
         Faults and advice on pods, and on objects with the name of such a gang, are included.
         """

@@ -22,7 +22,7 @@ from kube.scheduling import names_another_scheduler
 
 CONFIG_KIND = "ConfigMap"
 KNOWN = ResourceKind("", ("v1",), CONFIG_KIND, "configmaps", only=(keys.SYSTEM_NAMESPACE, keys.SCHEDULERS))
-"""The ConfigMap about schedulers, as a kind to watch."""
+"""The kind to watch for the ConfigMap that records which schedulers run (`kube.keys.SCHEDULERS`)."""
 
 FIELD = "spec.schedulerName"
 

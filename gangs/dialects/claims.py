@@ -77,7 +77,8 @@ def protected(pod: Pod) -> str:
 
 
 def pods_by_dialect(pods: Sequence[Pod], left: CededToOthers) -> dict[str, list[Pod]]:
-    """Return, by dialect name, the pods that the dialect may read: those that it claims, and those that none claims.
+    """Return, by dialect name, the pods that the dialect may read: pods that it claims, and pods that no dialect
+    claims.
 
     A ceded dialect may read only the pods that it claims.
     """
@@ -85,7 +86,8 @@ def pods_by_dialect(pods: Sequence[Pod], left: CededToOthers) -> dict[str, list[
 
 
 def by_dialect(pods: Sequence[Pod], claims: Sequence[Claim | None], left: CededToOthers) -> dict[str, list[Pod]]:
-    """Return, by dialect name, the pods that the dialect may read, as `pods_by_dialect` does.
+    """Return, by dialect name, the pods that the dialect may read: pods that it claims and, unless it is ceded, pods
+    that no dialect claims.
 
     :param claims: the result of `dialect_of` for each pod, in the order of `pods`.
     """

@@ -10,7 +10,7 @@ import msgspec
 
 from gangs.dialects.claims import names_nothing
 from gangs.dialects.protocol import Grouping
-from gangs.dialects.table import DIALECTS
+from gangs.dialects.table import DIALECTS, GROUPING
 from gangs.held_nodes import held_node
 from gangs.manifests import key_of
 from gangs.membership import WORKLOAD_INDEX_LABELS
@@ -75,9 +75,9 @@ def _places(pod: Pod) -> Iterator[Hashable]:
             continue
         yield key
         yield _SPEAKING, dialect.name
-        if isinstance(dialect, Grouping):
-            yield from ((_LISTED, each) for each in dialect.joined(pod))
-            if (company := dialect.company(pod)) is not None:
+        if (grouping := GROUPING.get(dialect.name)) is not None:
+            yield from ((_LISTED, each) for each in grouping.joined(pod))
+            if (company := grouping.company(pod)) is not None:
                 yield _COMPANY, dialect.name, company
 
 
@@ -94,12 +94,12 @@ def pods_about(manifest: Manifest, sources: Sources, find: Find) -> list[Pod]:
     found = {pod.key: pod for pod in find((_MADE, namespace, name))}
     for dialect in DIALECTS:
         about = GangKey(dialect.name, namespace, name)
-        names = {about}
-        if isinstance(dialect, Grouping):
-            names = dialect.grouped(about, _linked(dialect, find), sources)
+        names, grouping = {about}, GROUPING.get(dialect.name)
+        if grouping is not None:
+            names = grouping.grouped(about, _linked(grouping, find), sources)
         own_pods = {pod.key: pod for each in names for pod in find(each)}
-        if isinstance(dialect, Grouping):
-            for company in {dialect.company(pod) for pod in own_pods.values()} - {None}:
+        if grouping is not None:
+            for company in {grouping.company(pod) for pod in own_pods.values()} - {None}:
                 own_pods |= {pod.key: pod for pod in find((_COMPANY, dialect.name, company))}
         found |= own_pods
     return [found[key] for key in sorted(found)]
@@ -117,7 +117,7 @@ def examples_of(first: Callable[[Hashable], Pod | None]) -> list[Pod]:
 
 
 def _linked(dialect: Grouping, find: Find) -> Callable[[GangKey], Iterable[GangKey]]:
-    """Return a function from a gang to the gangs that pods' lists of groups link to it.
+    """Return a function that, for a gang, returns the gangs that pods group with it by lists in their annotations.
 
     It computes the same as `gangs.incremental.pods.KeptPods.linked`, from the index of this module.
     """

@@ -66,7 +66,9 @@ def oversights(manifest: Manifest, theirs: Container[str] = ()) -> Iterator[Advi
 
 
 def not_asking(sources: Sources) -> Iterator[Advice]:
-    """Yield advice on each Volcano Job that asks for no gang, because only Volcano makes such a Job a gang."""
+    """Yield advice on each Volcano Job that does not ask Phalanx for a gang, because its user may expect that it is
+    one, as in Volcano.
+    """
     for manifest in sources.of_kind(_VOLCANO, "Job"):
         with suppress(MalformedError):  # the dialects report the malformed object
             asks = _asks(metadata_of(manifest), ()) or any(map(dialect_of, example_pods(manifest)))
@@ -91,7 +93,7 @@ def _written(metadata: ObjectMeta, keys: Iterable[tuple[str, str]]) -> list[tupl
 
 
 def _on_jobs(manifest: Manifest, templates: tuple[Template, ...], theirs: Container[str]) -> Iterator[Advice]:
-    """Yield advice on keys in the Job templates of a workload, such as a JobSet, that ask for a gang.
+    """Yield advice on keys that ask for a gang but are in the Job templates of a workload, such as a JobSet.
 
     Such a key makes each Job a gang of its own. If the workload itself asks to be a gang, the key has no effect.
     """

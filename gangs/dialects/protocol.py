@@ -68,7 +68,9 @@ class Grouping(Protocol):
     """
 
     def joined(self, pod: Pod) -> frozenset[GangKey]:
-        """Return the further keys that, by the pod's labels and annotations, form one gang with the key it names."""
+        """Return the further keys that the pod's labels and annotations join to one gang with the key that the pod
+        names.
+        """
 
     def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
         """Return all keys that form one gang with the key `about`, itself included.
@@ -103,7 +105,7 @@ class ByWorkload(Protocol):
 
 @runtime_checkable
 class Propagating(Protocol):
-    """A dialect whose annotations count on a workload whose child workload is the gang, such as a TrainJob."""
+    """A dialect whose annotations may be on a workload (a TrainJob) whose child workload (its JobSet) is the gang."""
 
     propagated: tuple[str, ...]
     """Keys of the annotations that are copied from a workload to its child workload."""
@@ -114,7 +116,9 @@ class Propagating(Protocol):
 
 @runtime_checkable
 class Foreseeing(Protocol):
-    """A dialect whose group objects a controller of the cluster creates for workloads that ask for them."""
+    """A dialect whose group objects a controller of the cluster creates for workloads that ask for them. Example: the
+    Job controller creates the PodGroup of a Job with `spec.scheduling`.
+    """
 
     def with_group(self, workload: Manifest) -> tuple[Manifest, Manifest] | None:
         """Return the workload with a pod template that names the group object, and the group object.
@@ -136,7 +140,7 @@ class Queueing(Protocol):
 
 @runtime_checkable
 class Charging(Protocol):
-    """A dialect with queues that Gang objects may name, too (docs/decisions/0032)."""
+    """A dialect whose queues Gang objects may name, too, so that gangs use the queues' quota (docs/decisions/0032)."""
 
     name: str
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from gangs.ack.dialect import AckDialect
 from gangs.coexistence.ownership import EVIDENCE_KINDS
 from gangs.coexistence.running_schedulers import KNOWN
-from gangs.dialects.protocol import Dialect, Wording
+from gangs.dialects.protocol import Dialect, Grouping, Wording
 from gangs.kai.dialect import KaiDialect
 from gangs.koordinator.dialect import KoordinatorDialect
 from gangs.kueue.dialect import KueueDialect
@@ -37,6 +37,9 @@ DIALECTS: tuple[Dialect, ...] = (
 
 OWN = PhalanxDialect.name
 """The name of Phalanx's own dialect, in which users ask for gangs by Gang objects and `phalanx.dev` annotations."""
+
+GROUPING: Mapping[str, Grouping] = {each.name: each for each in DIALECTS if isinstance(each, Grouping)}
+"""By name: the dialects in which several keys can name one gang (`Grouping`)."""
 
 WORDS: Mapping[str, Words] = {each.name: each.no_room_messages for each in DIALECTS if isinstance(each, Wording)}
 """By dialect name (`Gang.messages`): the function that words messages about a lack of capacity as its system does."""

@@ -116,7 +116,9 @@ def _of_workload(manifest: Manifest, theirs: Container[str]) -> Iterator[Advice]
 
 
 def _key(advice: Advice) -> str:
-    """Return the label or annotation key in an advice's field, which has the form `metadata.labels[<key>]`."""
+    """Return the label or annotation key that an advice is about, from its field, which has the form
+    `metadata.labels[<key>]`.
+    """
     return advice.field.partition("[")[2].removesuffix("]")
 
 

@@ -40,39 +40,41 @@ class ReadSet:
         self.all: set[ReadInput] = set()
 
     def at_object(self, key: ObjectKey) -> None:
-        """Record a look-up of one object."""
+        """Record that the gang's reading has looked up one object, which need not exist."""
         self.all.add((OBJECT, key))
 
     def at_kind(self, group: str, kind: str) -> None:
-        """Record a look-up of all objects of a kind."""
+        """Record that the gang's reading has looked up all objects of a kind."""
         self.all.add((KIND, group, kind))
 
     def whether(self, group: str, kind: str) -> None:
-        """Record a look-up of whether any object of a kind exists."""
+        """Record that the gang's reading has asked whether any object of a kind exists."""
         self.all.add((EXISTENCE, group, kind))
 
     def at_kinds(self) -> None:
-        """Record a look-up of the set of kinds that have objects."""
+        """Record that the gang's reading has looked up which kinds have objects."""
         self.all.add((KINDS,))
 
     def at_sought(self, group: str, kind: str, by: Naming, value: Hashable) -> None:
-        """Record a look-up of the objects of a kind for which the index function `by` returns `value`."""
+        """Record that the gang's reading has looked up the objects of a kind for which the index function `by` returns
+        `value`.
+        """
         self.all.add((SOUGHT, group, kind, by, value))
 
     def at_called(self, namespace: str, name: str) -> None:
-        """Record a look-up of the objects of every kind that have this name."""
+        """Record that the gang's reading has looked up the objects of every kind that have this namespace and name."""
         self.all.add((CALLED, namespace, name))
 
     def at_labels(self, namespace: str) -> None:
-        """Record a look-up of a namespace's labels."""
+        """Record that the gang's reading has looked up a namespace's labels."""
         self.all.add((LABELS, namespace))
 
     def at_sharing(self, namespace: str) -> None:
-        """Record a look-up of the annotation `phalanx.dev/shares-groups-with` of a namespace."""
+        """Record that the reading has looked up the annotation `phalanx.dev/shares-groups-with` of a namespace."""
         self.all.add((SHARING, namespace))
 
     def at_scheduler(self, name: str) -> None:
-        """Record a look-up of the last time a scheduler tried to schedule a pod."""
+        """Record that the gang's reading has looked up when a scheduler last tried to schedule a pod."""
         self.all.add((SCHEDULER, name))
 
 

@@ -14,9 +14,9 @@ from typing import TypeVar
 
 from gangs.coexistence.ownership import CededToOthers, systems_ceded_to
 from gangs.dialects.claims import ceded_to_others
-from gangs.dialects.protocol import Dialect, Grouping
+from gangs.dialects.protocol import Dialect
 from gangs.dialects.reading import read_by
-from gangs.dialects.table import DIALECTS
+from gangs.dialects.table import DIALECTS, GROUPING
 from gangs.dialects.topologies import described_topologies
 from gangs.incremental.dependencies import (
     LABELS,
@@ -48,7 +48,9 @@ _Sorted = tuple[int, str, str]
 
 
 def _roots_by_kind() -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return, by API group and kind, the names of the dialects that read a gang with the name of such an object."""
+    """Return, by API group and kind, the names of the dialects that read, for an object of this kind, the gang with its
+    name.
+    """
     found = {kind: tuple(_ORDER) for kind in WORKLOADS}
     for dialect in DIALECTS:
         for each in dialect.group_kinds:
@@ -62,7 +64,7 @@ _ROOTS = _roots_by_kind()
 
 
 def _roots(key: ObjectKey, manifest: Manifest | None) -> tuple[str, ...]:
-    """Return the names of the dialects that read a gang with the name of this object."""
+    """Return the names of the dialects that read, for this object, the gang with its namespace and name."""
     return _ROOTS.get(key[:2]) or (_OF_WORKLOADS if manifest is not None and row_of(manifest) is not None else ())
 
 
@@ -153,7 +155,9 @@ class GangStore:
         return tuple(self._gangs[GangKey(names[at], namespace, name)] for at, namespace, name in self._order)
 
     def read_as(self, name: GangKey) -> tuple[Gang, ...]:
-        """Return the gangs that were read by this key: those that pods or objects with this name belong to."""
+        """Return the gangs in the reading of this key: the gangs to which pods or objects with its namespace and name
+        belong.
+        """
         return self._readings.get(name, Reading()).gangs
 
     def faults_of(self, name: GangKey) -> tuple[Fault, ...]:
@@ -165,11 +169,11 @@ class GangStore:
         return self._readings.get(name, Reading()).faults
 
     def faulty(self) -> Collection[GangKey]:
-        """Return the keys for which `faults_of` is not empty."""
+        """Return the keys in whose reading faults were found."""
         return self._faulty
 
     def reading(self) -> Reading:
-        """Return all gangs, faults and advice, as `read_all` would."""
+        """Return all gangs, faults and advice of the store, which equal the result of `read_all` on its objects."""
         if self._merged is None:
             self._merged = self._put_together()
         return self._merged
@@ -291,7 +295,9 @@ class GangStore:
         return Changed(changed, faults=faults)
 
     def _asks(self, about: GangKey) -> bool:
-        """Whether a pod names this key, or an object has its name and is of a kind that its dialect reads."""
+        """Whether this key must be read: a pod names it, or an object of a kind that its dialect reads has its
+        namespace and name.
+        """
         if self._pods.named(about) or self._pods.ceded(about):
             return True
         called = self._sources.catalog.called(about.namespace, about.name)
@@ -328,13 +334,13 @@ class GangStore:
         They are the pods of the gang, of gangs that are grouped with it, and of gangs in the same company
         (`Grouping.company`). For a dialect without groups, they include the pods of the Job with the gang's name.
         """
-        keys = {about}
-        if isinstance(dialect, Grouping):
-            keys = dialect.grouped(about, self._pods.linked, sources)
+        keys, grouping = {about}, GROUPING.get(dialect.name)
+        if grouping is not None:
+            keys = grouping.grouped(about, self._pods.linked, sources)
         found = {pod.key: pod for key in keys for pod in (*self._pods.named(key), *self._pods.ceded(key))}
         inputs.update(KeptPods.input_of(key) for key in keys)
-        if isinstance(dialect, Grouping):
-            for company in {dialect.company(pod) for pod in found.values()} - {None}:
+        if grouping is not None:
+            for company in {grouping.company(pod) for pod in found.values()} - {None}:
                 found |= {pod.key: pod for pod in self._pods.company(dialect.name, company)}
                 inputs.add(KeptPods.input_of_company(dialect.name, company))
         else:

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 
 from gangs.coexistence.ownership import CededToOthers, admitted_by_us
 from gangs.dialects.claims import dialect_of, names_nothing
-from gangs.dialects.protocol import Grouping
-from gangs.dialects.table import DIALECTS
+from gangs.dialects.table import DIALECTS, GROUPING
 from gangs.incremental.dependencies import ReadInput
 from gangs.model import GangKey
 from gangs.workloads.jobs import counted_by_job, job_owner
 from kube.objects import Pod
 
 _PODS, _MADE, _COMPANY = "pods", "made", "company"
-_GROUPING = {dialect.name: dialect for dialect in DIALECTS if isinstance(dialect, Grouping)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,9 +242,9 @@ def _known(pod: Pod, left: CededToOthers) -> _Known:
         return _Known(pod, None, named, job=job)
     dialect, key = found
     claim, ceded = (key, None) if ours is not None else (None, key)
-    if dialect.name not in _GROUPING:
+    if dialect.name not in GROUPING:
         return _Known(pod, claim, named, job=job, ceded=ceded)
-    grouping = _GROUPING[dialect.name]
+    grouping = GROUPING[dialect.name]
     return _Known(pod, claim, named, grouping.joined(pod), job, grouping.company(pod), ceded)
 
 

@@ -16,7 +16,8 @@ LOG = logging.getLogger(__name__)
 def read_apart(sources: Sources) -> Reading:
     """Return all gangs, faults and advice, as `read_all` does.
 
-    If `read_all` raises an exception, read each gang by itself. A gang that fails then is only a fault.
+    If `read_all` raises an exception, read each gang by itself. If the reading of one gang then raises an exception,
+    the result has a fault in place of this gang.
     """
     try:
         return read_all(sources)

@@ -55,7 +55,8 @@ class Unit:
 
 
 def unit_of_group(manifest: Manifest, pods: Sequence[Pod], sources: Sources, findings: Findings) -> Unit | None:
-    """Return what is known of a PodGroup's gang; None if all its Jobs have completed. Raises `MalformedError`.
+    """Return the data about a PodGroup's gang before its levels are looked up; None if all its Jobs have completed.
+    Raises `MalformedError`.
 
     The minimum is lower by the number of pods that have completed in Jobs.
 
@@ -98,7 +99,8 @@ def _by_part(jobs: Iterable[tuple[Job, int]]) -> Mapping[str, int]:
 
 
 def unit_of_pods(key: GangKey, pods: Sequence[Pod], sources: Sources) -> Unit | None:
-    """Return what is known of the gang of pods without a PodGroup object; None if no pod is live.
+    """Return the data about the gang of pods without a PodGroup object, before its levels are looked up; None if no pod
+    is live.
 
     If the pods name a PodGroup, the gang waits for it. If a Job controls them, it states the number of pods. Otherwise
     the minimum is the number of existing pods.

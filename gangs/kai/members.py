@@ -21,7 +21,7 @@ _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
 def annotation(key: str) -> str:
-    """Return the path of an annotation, for messages."""
+    """Return the path of an annotation, `metadata.annotations[<key>]`, for messages."""
     return f"metadata.annotations[{key}]"
 
 

@@ -33,12 +33,13 @@ def asks(template: Template) -> bool:
 
 
 def unit_of_workload(unit: Unit, pods: Sequence[Pod], sources: Sources, findings: Findings) -> Unit | None:
-    """Return what is known of the gang of pods that a workload may control; None if there is a fault.
+    """Return the data about the gang of pods that a workload may control, before its levels are looked up; None if
+    there is a fault.
 
     The minimum is the workload's number of pods. If the workload does not exist, the gang waits for it. Raises
     `MalformedError`.
 
-    :param unit: what is known of the gang from its pods alone.
+    :param unit: the data about the gang that follow from its pods alone.
     """
     maker = pod_templates.maker_of(pods[0])
     if maker is None:

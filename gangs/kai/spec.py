@@ -72,7 +72,9 @@ class PodGroupSpec(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def scope(self) -> str | None:
-        """The requested scope; None if there is none."""
+        """The level of which all pods of the gang must share one domain (`topologyPolicy.scope`); None if the PodGroup
+        names none.
+        """
         return self.topology_policy.scope if self.topology_policy else None
 
     @property

@@ -37,20 +37,24 @@ class Parts:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the leaves."""
+        """The names of the leaves: the subgroups that contain no other subgroups."""
         return tuple(each.name for each in self.leaves)
 
     @property
     def minimum(self) -> int:
-        """The number of pods that must start together: the sum of the leaves' minimums."""
+        """The number of pods that must start together: the sum of the minimums of the leaves (subgroups without
+        subgroups).
+        """
         return sum(each.min_member or 0 for each in self.leaves)
 
     def under(self, name: str) -> tuple[str, ...]:
-        """Return the names of the leaves in a subgroup; for a leaf, its own name."""
+        """Return the names of the leaves (subgroups without subgroups) in a subgroup; for a leaf, its own name."""
         return tuple(leaf.name for leaf in self.leaves if name in self.above(leaf))
 
     def above(self, leaf: SubGroup) -> tuple[str, ...]:
-        """Return the names of a leaf and of the subgroups that contain it, the innermost first."""
+        """Return the names of a leaf (a subgroup without subgroups) and of the subgroups that contain it, the innermost
+        first.
+        """
         known = {each.name: each for each in self.groups}
         path: list[str] = []
         name: str | None = leaf.name
@@ -89,7 +93,7 @@ def check(spec: PodGroupSpec, ref: ObjectRef, findings: Findings) -> None:
 
 
 def check_members(pods: Sequence[Pod], parts: Parts, ref: ObjectRef, findings: Findings) -> None:
-    """Report pods that name no leaf of a PodGroup with subgroups as faults.
+    """Report as faults the pods that name no leaf (a subgroup without subgroups) of a PodGroup with subgroups.
 
     Roles on pods, which have no effect in such a PodGroup, are reported as advice.
 
@@ -110,7 +114,7 @@ def check_members(pods: Sequence[Pod], parts: Parts, ref: ObjectRef, findings: F
 def pod_sets(
     parts: Parts, pods: Sequence[Pod], made: Mapping[str, int], ended: Mapping[str, int], topology: Topology | None
 ) -> tuple[PodSet, ...]:
-    """Return one pod set for each leaf.
+    """Return one pod set for each leaf, which is a subgroup that contains no other subgroups.
 
     :param pods: the live pods of the gang.
     :param made: by leaf, the number of pods that Jobs should run now.
@@ -154,7 +158,8 @@ def constraints(groups: Sequence[SubGroup]) -> Iterator[tuple[str, TopologyConst
 
 
 def wishes(groups: Sequence[SubGroup]) -> tuple[tuple[LevelWish, ...], tuple[Span, ...]]:
-    """Return all levels that subgroups name, with their fields, and each subgroup's pair of required and preferred.
+    """Return all levels that subgroups name, each with the field that names it, and for each subgroup its pair of
+    required and preferred level.
 
     The preferred level of a pair must not be the wider one.
     """
@@ -168,7 +173,7 @@ def wishes(groups: Sequence[SubGroup]) -> tuple[tuple[LevelWish, ...], tuple[Spa
 
 
 def topology_of(spec: PodGroupSpec) -> str | None:
-    """Return the topology that a PodGroup or one of its subgroups names; None if none does. All must name the same."""
+    """Return the first topology that a PodGroup or one of its subgroups names; None if none does."""
     own = [spec.topology_constraint] if spec.topology_constraint is not None else []
     named = [each.topology for each in (*own, *(each for _, each in constraints(spec.sub_groups)))]
     return next((each for each in named if each), None)
@@ -239,7 +244,7 @@ def _in_a_circle(group: SubGroup, groups: Sequence[SubGroup]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A subgroup with a `topologyConstraint`."""
+    """A subgroup with a `topologyConstraint`: its name and the constraint."""
 
     name: str
     topology_constraint: TopologyConstraint

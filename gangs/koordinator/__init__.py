@@ -5,4 +5,4 @@ gang in Koordinator's sense is a *unit* of it (`units`).
 """
 
 NAME = "koordinator"
-"""The dialect's name, in `GangKey` and in the report."""
+"""The dialect's name, as in `GangKey` and in outputs."""

@@ -49,7 +49,7 @@ def parted(group: Sequence[Unit]) -> list[list[Unit]]:
 
 
 def _agrees(listed: frozenset[GangKey], units: Mapping[GangKey, Unit], shares: Shares) -> bool:
-    """Whether all listed units exist and list the same units, and all their namespaces allow each other."""
+    """Whether all listed units (PodGroups) exist and list the same units, and all their namespaces allow each other."""
     spaces = {each.namespace for each in listed}
     return all(each in units and units[each].listed == listed for each in listed) and all(
         shares(one, other) for one in spaces for other in spaces
@@ -57,7 +57,7 @@ def _agrees(listed: frozenset[GangKey], units: Mapping[GangKey, Unit], shares: S
 
 
 def _lacking(unit: Unit, shares: Shares) -> Iterable[str]:
-    """Yield what a unit waits for before it is grouped with the units of other namespaces that it lists.
+    """Yield what a unit (PodGroup) waits for before it is grouped with the units of other namespaces that it lists.
 
     If a namespace does not allow the unit's namespace, the text does not reveal which gangs exist there.
     """
@@ -77,7 +77,7 @@ def _discord(unit: Unit, group: Sequence[Unit]) -> Iterable[str]:
 
 
 def _alone(unit: Unit, lacking: Iterable[str]) -> Unit:
-    """Return the unit, grouped only with units of its own namespace.
+    """Return the unit (PodGroup), grouped only with units of its own namespace.
 
     :param lacking: what it waits for.
     """

@@ -98,11 +98,15 @@ class KoordinatorDialect:
         return units.listed(pod.metadata.annotations)
 
     def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
-        """Return the keys of all units in the GangGroup of `about`, by annotations of pods and of PodGroups."""
+        """Return the keys of all units (PodGroups) in the GangGroup of `about`. Annotations of pods and of PodGroups
+        list them.
+        """
         return _linked(about, linked, sources)
 
     def parts(self, gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
-        """Return the keys of all units of a gang, which is a GangGroup with one pod set for each unit."""
+        """Return all keys by which pods name a gang: those of the units (PodGroups) of the GangGroup, each of which is
+        a pod set.
+        """
         return {gang, *(groups.named_by_set(gang, each) for each in pod_sets if len(pod_sets) > 1)}
 
     def company(self, pod: Pod) -> Hashable | None:
@@ -113,11 +117,11 @@ class KoordinatorDialect:
         return groups.selector_of(pod)
 
     def group_statuses(self, key: GangKey, view: StatusView) -> Iterator[ObjectStatus]:
-        """Return the statuses of the gang's PodGroups."""
+        """Return the statuses that the gang's PodGroups should have."""
         return status.group_statuses(key, view)
 
     def topology_status(self, view: TopologyView) -> ObjectStatus:
-        """Return the status of the ClusterNetworkTopology."""
+        """Return the status that the ClusterNetworkTopology should have: its domains with their numbers of nodes."""
         return status.topology_status(view)
 
     def no_room_messages(self, no_room: NoRoom) -> Sequence[str]:

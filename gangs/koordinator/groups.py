@@ -54,7 +54,8 @@ def _reached(start: GangKey, links: Mapping[GangKey, set[GangKey]]) -> set[GangK
 
 
 def check_agreement(units: Sequence[Unit], findings: Findings) -> None:
-    """Report units of a GangGroup that list other units, or have another gather strategy, than its oldest unit.
+    """Report units (PodGroups) of a GangGroup that list other units, or have another gather strategy, than its oldest
+    unit.
 
     A unit whose PodGroup does not exist is not compared.
     """
@@ -126,7 +127,7 @@ def read_group(
 
 
 def _pod_sets(units: Sequence[Unit], names: Mapping[GangKey, str], strategy: Strategy) -> tuple[PodSet, ...]:
-    """Return one pod set for each unit.
+    """Return one pod set for each unit (PodGroup) of a GangGroup.
 
     If there is only one unit, its pod set gets the constraints on multiples; otherwise the whole gang does.
 
@@ -145,7 +146,9 @@ def _waiting_for(units: Sequence[Unit], settled: Settled) -> tuple[str, ...]:
 
 
 def _honoured(unit: Unit, settings: Settings, findings: Findings) -> Strategy:
-    """Return the unit's gather strategy; an empty one if Koordinator's ConfigMap disables the network topology."""
+    """Return the gather strategy of a unit (PodGroup): the layers that its pods must or should share. Empty if
+    Koordinator's ConfigMap disables the network topology.
+    """
     if settings.topology or not unit.strategy.gathers:
         return unit.strategy
     findings.advise(unit.ref, FIELD, f"is not honoured: awareNetworkTopology is not true in {TITLE}")
@@ -153,7 +156,7 @@ def _honoured(unit: Unit, settings: Settings, findings: Findings) -> Strategy:
 
 
 def needed(unit: Unit, group: Sequence[Unit]) -> int:
-    """Return the number of a unit's pods that must run together: its minimum, with one exception.
+    """Return the number of pods of a unit (PodGroup) that must run together: its minimum, with one exception.
 
     With the match policy once-satisfied, a gang that has started does not wait for its minimum again. A bound member
     shows that it has started. A pod that replaces a lost one then needs only the existing pods of the unit.
@@ -168,7 +171,7 @@ def needed(unit: Unit, group: Sequence[Unit]) -> int:
 
 
 def _only_waiting(units: Sequence[Unit]) -> tuple[str, ...]:
-    """Return the entries of `Gang.waiting_for` about units with the match policy only-waiting.
+    """Return the entries of `Gang.waiting_for` about units (PodGroups) with the match policy only-waiting.
 
     This policy does not count pods that have a node already, so such a unit may need more pods.
     """
@@ -193,7 +196,7 @@ def _topology(settled: Settled, topologies: Sequence[Topology]) -> tuple[str | N
 
 
 def expected(unit: Unit) -> int:
-    """Return the number of pods that a unit should have: its total-number, or its minimum if it states none.
+    """Return the number of pods that a unit (PodGroup) should have: its total-number, or its minimum if it states none.
 
     If more pods exist, it is their number.
     """
@@ -216,7 +219,7 @@ def _set_name(key: GangKey, *, alone: bool) -> str:
 
 
 def named_by_set(gang: GangKey, pod_set: str) -> GangKey:
-    """Return the key of the unit of a GangGroup whose pod set has this name."""
+    """Return the key of the unit (PodGroup, or gang name on pods) of a GangGroup that is the pod set with this name."""
     namespace, slash, name = pod_set.partition("/")
     return GangKey(NAME, namespace, name) if slash else GangKey(NAME, gang.namespace, pod_set)
 

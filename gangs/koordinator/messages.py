@@ -67,7 +67,7 @@ def topology_reason(
 
 
 def unschedulable(total_nodes: int, reason: str, preemption: str = "") -> str:
-    """Return the message of the first member of a gang.
+    """Return the message of the first member of a gang that fits nowhere, put together from its parts.
 
     If the text about preemption ends with a full stop, the message ends with two, as in Koordinator.
     """
@@ -82,7 +82,10 @@ def first_member_message(
     preemption: str = "",
     multiples: Mapping[str, int] | None = None,
 ) -> str:
-    """Return the message of the first member of a gang that fits in no domain (`topology_reason`, `unschedulable`)."""
+    """Return the message of the first member of a gang that fits in no domain.
+
+    `topology_reason` makes its main part and explains the parameters for it. `preemption`: a text about preemption.
+    """
     return unschedulable(total_nodes, topology_reason(desired, offered, multiples), preemption)
 
 

@@ -34,7 +34,7 @@ class Strategy:
 
 
 NO_WISH = Strategy()
-"""The strategy of a gang without the annotation."""
+"""The network topology strategy of a gang that has no annotation for one."""
 
 
 def parse(text: str, ref: ObjectRef, findings: Findings) -> Strategy:

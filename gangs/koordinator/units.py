@@ -67,12 +67,13 @@ class Unit:
 
 
 def annotation(key: str) -> str:
-    """Return the path of an annotation, for messages."""
+    """Return the path of an annotation, `metadata.annotations[<key>]`, for messages."""
     return f"metadata.annotations[{key}]"
 
 
 def gang_of(pod: Pod) -> GangKey | None:
-    """Return the unit that a pod names: by the PodGroup's label, else by the label or annotation with a gang's name.
+    """Return the gang in Koordinator's sense (unit) that a pod names: by the PodGroup's label, else by the label or
+    annotation with a gang's name.
 
     Return None if the pod has none of these keys.
     """
@@ -82,7 +83,8 @@ def gang_of(pod: Pod) -> GangKey | None:
 
 
 def unit_of_group(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -> Unit:
-    """Return the unit of a PodGroup. Faults go to `findings`. Raises `MalformedError`.
+    """Return a PodGroup with its pods as a unit: a gang in Koordinator's sense. Faults go to `findings`. Raises
+    `MalformedError`.
 
     :param pods: the pods that name the PodGroup.
     """
@@ -120,7 +122,7 @@ def unit_of_group(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -
 
 
 def unit_of_pods(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Unit | None:
-    """Return the unit of pods that name a gang without a PodGroup; None if no pod is live.
+    """Return, as a unit, the gang of pods that name a gang without a PodGroup; None if no pod is live.
 
     The annotations and labels of the first decisive pod count (`gangs.pod_consensus`). If the pods do not state a
     minimum, they name a PodGroup that does not exist, and the unit waits for it.
@@ -165,7 +167,9 @@ def unit_of_pods(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Unit 
 
 
 def _min_place(pod: Pod) -> tuple[str, str] | None:
-    """Return path and value of the key `min-available` on a pod; None if it has none. The label is preferred."""
+    """Return path and value of the key `min-available` on a pod, as (path, value); None if it has none. A label takes
+    precedence over an annotation.
+    """
     meta = pod.metadata
     if keys.LIGHT_MIN_AVAILABLE in meta.labels:
         return f"metadata.labels[{keys.LIGHT_MIN_AVAILABLE}]", meta.labels[keys.LIGHT_MIN_AVAILABLE]
@@ -213,7 +217,9 @@ def _total(
 
 
 def _groups(annotations: Mapping[str, str], key: GangKey, ref: ObjectRef, findings: Findings) -> frozenset[GangKey]:
-    """Return the keys of the units that the annotation `groups` lists; only `key` if there is no valid list."""
+    """Return the keys of the units (PodGroups) that the annotation `groups` lists; only `key` if there is no valid
+    list.
+    """
     alone = frozenset({key})
     text, at = annotations.get(keys.GROUPS), annotation(keys.GROUPS)
     if text is None:
@@ -233,7 +239,7 @@ def _groups(annotations: Mapping[str, str], key: GangKey, ref: ObjectRef, findin
 
 
 def listed(annotations: Mapping[str, Any]) -> frozenset[GangKey]:
-    """Return the keys of the units that the annotation `groups` lists; empty if there is no valid list."""
+    """Return the keys of the units (PodGroups) that the annotation `groups` lists; empty if there is no valid list."""
     text = annotations.get(keys.GROUPS)
     return (_keys_of(json_of(text)[0]) if isinstance(text, str) else None) or frozenset()
 
@@ -254,7 +260,7 @@ def _strategy(annotations: Mapping[str, str], ref: ObjectRef, findings: Findings
 
 
 def _policy(annotations: Mapping[str, str], labels: Mapping[str, str], ref: ObjectRef, findings: Findings) -> str:
-    """Return the match policy of a unit: that of the annotation, else of the older annotation or label.
+    """Return the match policy of a unit (PodGroup): that of the annotation, else of the older annotation or label.
 
     The default is once-satisfied. Unknown policies are reported.
     """

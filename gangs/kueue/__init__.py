@@ -1,4 +1,4 @@
 """Kueue's dialect, also as Baize ships it: queue names, `podset-…` annotations, Topology, ResourceFlavor and queues."""
 
 NAME = "kueue"
-"""The dialect's name, in `GangKey` and in the report."""
+"""The dialect's name, as in `GangKey` and in outputs."""

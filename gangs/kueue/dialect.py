@@ -102,7 +102,7 @@ class KueueDialect:
         queues.review(sources, findings)
 
     def charged(self, namespace: str, queue: str, sources: Sources) -> Charged:
-        """Return the account whose quota a gang uses that names this LocalQueue."""
+        """Return the account (ClusterQueue, flavors and cohort) whose quota a gang uses if it names this LocalQueue."""
         return queues.account_of(namespace, queue, sources)
 
     def queue_named(self, pod: Pod) -> QueueNamed | None:
@@ -112,7 +112,7 @@ class KueueDialect:
         return units.queue_named(pod.metadata)
 
     def queue_statuses(self, view: StatusView, used: Mapping[GangKey, QuotaUse]) -> Iterator[ObjectStatus]:
-        """Return the statuses of ClusterQueues and LocalQueues."""
+        """Return the statuses that all ClusterQueues and LocalQueues should have."""
         return status.queue_statuses(view, used)
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:

@@ -254,7 +254,7 @@ def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
 
 
 def _check_queue(manifest: Manifest, made: Made, sources: Sources, findings: Findings) -> None:
-    """Report a queue's name on a workload itself that does not reach its pods.
+    """Report that a queue's name on a workload itself does not reach the workload's pods, if it is so.
 
     Pods are in a queue only by a label on their pod template. Admission copies the workload's label there for some
     kinds.
@@ -294,7 +294,9 @@ def _check_queue(manifest: Manifest, made: Made, sources: Sources, findings: Fin
 
 
 def _check_child(manifest: Manifest, sources: Sources, findings: Findings) -> None:
-    """Report faults of a queue's name on a child workload other than a Job. A Job is checked when it is read."""
+    """Report faults of the queue's name that a child workload other than a Job would have. A Job is checked when it is
+    read.
+    """
     if not has_rules(manifest):
         check(manifest, sources, findings)
 

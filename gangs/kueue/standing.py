@@ -12,7 +12,9 @@ READY = "Ready"
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Whether a queue admits gangs, and why not. `reason` is one of the reasons that Kueue uses."""
+    """The state of a queue: whether it admits gangs, and if not, why. `reason` is one of the reasons of Kueue's
+    condition `Active`.
+    """
 
     reason: str = READY
     message: str = ""

@@ -289,11 +289,11 @@ def _lowest(topology: str, around: Surroundings) -> str | None:
 def seated_in_order(pods: Sequence[Pod], ref: ObjectRef, findings: Findings) -> tuple[Member, ...]:
     """Return the members of a gang with one pod set, by rank. Different priorities are reported."""
     check_priorities(pods, ref, findings)
-    return seated([Seat(pod, SET, _promise(pod, findings)) for pod in pods], (SET,), findings)
+    return seated([Seat(pod, SET, _given_rank(pod, findings)) for pod in pods], (SET,), findings)
 
 
-def _promise(pod: Pod, findings: Findings) -> GivenRank | None:
-    """Return the rank of a pod in its pod group; None if it has none.
+def _given_rank(pod: Pod, findings: Findings) -> GivenRank | None:
+    """Return the rank that a label gives a pod in its pod group; None if it has none.
 
     The annotation `pod-group-pod-index-label` may name the label with the rank.
     """

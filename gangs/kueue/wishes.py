@@ -60,7 +60,7 @@ class Wish:
 
     @property
     def levels(self) -> tuple[LevelWish, ...]:
-        """All levels that the annotations name, with their fields."""
+        """All levels that the annotations name, each with the path of the annotation."""
         return tuple(each for each in (self.required, self.preferred, *self.slice_levels) if each is not None)
 
 
@@ -129,7 +129,8 @@ def _slices(of: Annotated, findings: Findings) -> tuple[tuple[SliceRule, ...], t
 
 
 def _layers(of: Annotated, findings: Findings) -> tuple[tuple[SliceRule, ...], tuple[LevelWish, ...]]:
-    """Return the nested slices of the annotation with slice constraints, and their levels with their fields.
+    """Return the nested slices that the annotation with slice constraints requests, and their levels, each with the
+    path that names it.
 
     Its value is a JSON list of entries with `topology` (a level) and `size`, the widest first. Faults go to `findings`.
     """
@@ -238,7 +239,7 @@ def place_alone(
 
 
 def levels_of(asked: Sequence[Wish]) -> tuple[LevelWish, ...]:
-    """Return all levels that the requests of a gang's pod sets name, with their fields."""
+    """Return all levels that the requests of a gang's pod sets name, each with the path of the annotation."""
     return tuple(level for wish in asked for level in wish.levels)
 
 

@@ -87,7 +87,7 @@ class LabelledWorkload:
         return GangKey(dialect, ref.namespace, makers.gang_name(ref.name, self.part))
 
     def workload(self, members: tuple[Member, ...], minimum: int) -> GangWorkload:
-        """Return the members, pod sets and minimum of the gang.
+        """Return the part of the gang that follows from the workload: its members, pod sets and minimum.
 
         :param minimum: the number of pods that must start together. If fewer pods remain near the end of a Job, the
             minimum of the gang is lower.
@@ -107,7 +107,9 @@ class LabelledWorkload:
     def assembled(
         self, key: GangKey, workload: GangWorkload, request: PlacementRequest, waiting_for: tuple[str, ...]
     ) -> Gang:
-        """Return the gang. It waits as long as the workload is suspended. Raises `MalformedError`."""
+        """Return the gang of the workload. The gang waits as long as the workload is suspended. Raises
+        `MalformedError`.
+        """
         resumed = to_be_resumed(self.manifest, workload.source)
         return self.settled(assemble(key, workload, request, waiting_for + resumed))
 

@@ -1,4 +1,6 @@
-"""The native dialect as the table of dialects knows it."""
+"""Kubernetes' own dialect (PodGroups of scheduling.k8s.io): the implementation of the protocols in
+`gangs.dialects.protocol`.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -51,7 +53,7 @@ class NativeDialect:
         return ()
 
     def joined(self, pod: Pod) -> frozenset[GangKey]:  # noqa: ARG002 -- the protocol's signature
-        """Return nothing: a pod names only its own PodGroup."""
+        """Return an empty set: a pod of this dialect names only its own PodGroup."""
         return frozenset()
 
     def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:

@@ -109,7 +109,8 @@ def _children(units: Sequence[Unit]) -> dict[ObjectRef, tuple[Composite, set[Obj
 def _check_composites(units: Sequence[Unit], findings: Findings) -> None:
     """Report each CompositePodGroup whose `minGroupCount` is less than the number of its child groups.
 
-    Such a CompositePodGroup is refused, because a plan would fix which child groups start.
+    Such a CompositePodGroup is refused, because the plan would choose which child groups start, and this choice could
+    not be changed once their pods are released.
     """
     for composite, children in _children(units).values():
         count = len(children)

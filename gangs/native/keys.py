@@ -4,11 +4,11 @@ GROUP = "scheduling.k8s.io"
 POD_GROUP_KIND = "PodGroup"
 POD_GROUPS = "podgroups"
 POD_GROUP_VERSIONS = ("v1", "v1beta1", "v1alpha3")
-"""Kubernetes 1.37 serves v1beta1 and v1alpha3. v1 is announced."""
+"""The API versions of PodGroup that Phalanx reads. Kubernetes 1.37 serves v1beta1 and v1alpha3. v1 is announced."""
 COMPOSITE_KIND = "CompositePodGroup"
 COMPOSITES = "compositepodgroups"
 COMPOSITE_VERSIONS = ("v1", "v1beta1", "v1alpha3")
-"""Kubernetes 1.37 serves only v1alpha3."""
+"""The API versions of CompositePodGroup that Phalanx reads. Kubernetes 1.37 serves only v1alpha3."""
 
 POD_FIELD = "spec.schedulingGroup.podGroupName"
 """Pod field: the PodGroup that the pod belongs to. It is immutable and set at CREATE only."""

@@ -84,7 +84,7 @@ class GroupSpec(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def is_gang(self) -> bool:
-        """Whether the group's policy is all or none."""
+        """Whether the group's policy is `gang`, so that its minimum starts together or not at all."""
         return self.scheduling_policy.gang is not None
 
     @property

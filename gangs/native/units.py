@@ -69,7 +69,7 @@ def unit_of_group(manifest: Manifest, pods: Sequence[Pod], sources: Sources, fin
 
 
 def unit_of_pods(key: GangKey, pods: Sequence[Pod]) -> Unit | None:
-    """Return the unit of pods that name a PodGroup that does not exist (yet); None if no pod is live.
+    """Return, as a unit, the pods that name a PodGroup that does not exist (yet); None if no pod is live.
 
     :param key: the PodGroup that the pods name.
     """
@@ -175,7 +175,9 @@ def _parent(manifest: Manifest) -> str:
 
 
 def faulty_composites(sources: Sources, about: GangKey | None, findings: Findings) -> None:
-    """Report the faults of CompositePodGroups. With `about`, only of the one that has its name."""
+    """Report the faults of all CompositePodGroups. If `about` is given, only the CompositePodGroup with its name is
+    checked.
+    """
     for manifest in sources.of_kind(keys.GROUP, keys.COMPOSITE_KIND, about):
         try:
             composite_spec(manifest, ref_of(manifest), findings)

@@ -4,4 +4,4 @@ In an automatic namespace, which has the label `phalanx.dev/automatic`, each Job
 """
 
 NAME = "phalanx"
-"""The dialect's name, in `GangKey` and in the report."""
+"""The dialect's name, as in `GangKey` and in outputs."""

@@ -152,7 +152,8 @@ def _check_together(ref: ObjectRef, spec: GangSpec, sets: Sequence[PodSetSpec], 
 
 
 def request_of(ref: ObjectRef, spec: GangSpec, pods: Sequence[Pod]) -> Request:
-    """Return the topology and all levels that a Gang's spec names, with their fields (`levels.Request`).
+    """Return the topology and all levels that a Gang's spec names, each with the field that names it
+    (`levels.Request`).
 
     :param ref: the Gang object.
     :param pods: its live pods.

@@ -120,7 +120,9 @@ class PhalanxDialect:
         return [each for each in found if each is not None]
 
     def asks(self, annotations: Mapping[str, str]) -> bool:
-        """Whether the annotations of a workload whose child workload is the gang ask for a gang."""
+        """Whether the annotations of a workload ask for a gang. Called for a workload whose child workload is the gang,
+        such as a TrainJob with its JobSet.
+        """
         return opted_in(annotations)
 
     def topology_status(self, view: TopologyView) -> ObjectStatus:

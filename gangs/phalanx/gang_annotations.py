@@ -68,7 +68,8 @@ def check_rival(ref: ObjectRef, sources: Sources, findings: Findings, name: str)
 
 
 def request_of(ref: ObjectRef, annotations: Mapping[str, str], pods: Sequence[Pod], chosen: str | None) -> Request:
-    """Return the topology and levels that a workload's annotations name, with their fields (`levels.Request`).
+    """Return the topology and levels that a workload's annotations name, each with the path of its annotation
+    (`levels.Request`).
 
     :param pods: examples of the workload's pods.
     :param chosen: the topology to use if the annotations name none; None: the only one that exists.

@@ -74,7 +74,9 @@ class RunaiDialect:
     def _read_workloads(
         self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None, findings: Findings
     ) -> list[Gang]:
-        """Return the gangs of workloads with Run:ai's annotations, and of labelled pods whose workload is missing."""
+        """Return the gangs of workloads with Run:ai's annotations, and of pods with the label `phalanx.dev/workload`
+        whose workload does not exist.
+        """
         made, gangs = makers.by_workload(sources.pods, NAME), list[Gang]()
         for kind in _ANNOTATED:
             at = kind.group, kind.kind
@@ -93,7 +95,9 @@ class RunaiDialect:
         return [*gangs, *(each for each in waiting if each is not None)]
 
     def asks(self, annotations: Mapping[str, str]) -> bool:
-        """Whether the annotations of a workload whose child workload is the gang ask for a gang."""
+        """Whether the annotations of a workload ask for a gang. Called for a workload whose child workload is the gang,
+        such as a TrainJob with its JobSet.
+        """
         return wishes.opted_in(wishes.of(annotations))
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
@@ -119,7 +123,9 @@ def _read_parts(
 
 
 def _pods_by_owner(pods: Sequence[Pod]) -> dict[GangKey, list[Pod]]:
-    """Return, by gang, the pods that ask by annotations of their own and whose workload is no gang as a whole."""
+    """Return, by gang, the pods that have Run:ai's annotations themselves, and whose workload is not one gang as a
+    whole.
+    """
     found: defaultdict[GangKey, list[Pod]] = defaultdict(list)
     for pod in pods:
         name = owned_pods.owner_of(pod)

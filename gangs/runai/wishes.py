@@ -54,7 +54,7 @@ def of_template(template: Template) -> dict[str, Wish]:
 
 
 def of(annotations: Mapping[str, str], at: str = "") -> dict[str, Wish]:
-    """Return those annotations whose key begins with `kai.scheduler/`, with their paths.
+    """Return those annotations whose key begins with `kai.scheduler/`, by key, each with its path.
 
     :param at: the path of the part that has the metadata, ending with a dot; "" for the object itself.
     """
@@ -101,7 +101,7 @@ def opted_in(wishes: Wishes) -> bool:
 
 
 def request_of(ref: ObjectRef, wishes: Wishes, pod: Pod) -> Request:
-    """Return the topology and levels that annotations name, with their fields (`levels.Request`).
+    """Return the topology and levels that annotations name, each with the path of its annotation (`levels.Request`).
 
     :param ref: the object with the annotations.
     :param pod: an example of the gang's pods.

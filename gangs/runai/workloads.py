@@ -40,7 +40,8 @@ _INSTEAD_ON_A_JOB = "remove it, or write a Gang with slices for the Job's pods"
 def asks(manifest: Manifest) -> bool:
     """Whether a workload asks by Run:ai's annotations to be one gang. Raises `MalformedError`.
 
-    The result is False for a user-defined kind, and for a Job of a workload that is the gang.
+    The result is False for a user-defined kind, and for a Job that belongs to a larger workload, such as a JobSet, if
+    this workload is the gang.
     """
     row = row_of(manifest)
     if row is None or row.user_defined_by:  # only Phalanx's own annotations count there (docs/decisions/0026)

@@ -17,14 +17,17 @@ NO_TOPOLOGY = "none"
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The topology that a gang names does not exist, or is invalid. `what`: what the gang waits for, for messages."""
+    """The result of `choose` if the topology that a gang names does not exist or is invalid. `what`: what the gang
+    waits for, for messages.
+    """
 
     what: str
 
 
 @dataclass(frozen=True, slots=True)
 class Ambiguous:
-    """A gang names no topology although several exist, or names one by a name that several have.
+    """The result of `choose` if a gang names no topology although several exist, or if several have the name that it
+    gives.
 
     `names`: unambiguous names of the topologies, for messages.
     """
@@ -65,7 +68,9 @@ def _distinct_names(topologies: Sequence[Topology]) -> tuple[str, ...]:
 
 
 def _valid(topology: Topology) -> Choice:
-    """Return the topology; for an invalid one, that the gang waits for its correction."""
+    """Return the topology if it is valid; else a `Missing`, so that the gang waits until a user corrects the topology's
+    object.
+    """
     return Missing(f"{topology.title} to be corrected ({topology.refused})") if topology.refused else topology
 
 
@@ -105,9 +110,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The result of looking up a `Request`: the topology, and what the gang waits for.
+    """The result of looking up the topology that a `Request` names.
 
-    `topology`: None if there is none, or not yet. `waiting_for`: as `Gang.waiting_for`.
+    `topology`: None if there is none, or not yet. `waiting_for`: the objects that the gang waits for, as entries of
+    `Gang.waiting_for`.
     """
 
     topology: Topology | None = None

@@ -26,7 +26,7 @@ _POOL = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_./]*)=([A-Za-z0-9]([-A-Za-z0-9_.]{0
 _Age = tuple[str, str, NaturalKey]
 
 Described = tuple[Sequence[ResourceKind], Topology]
-"""A topology, and the kinds among which the kind of the object is that describes it."""
+"""The kinds of objects that may describe a topology, and a topology that an object of one of these kinds describes."""
 
 
 def tied(described: Iterable[Described], sources: Sources, findings: Findings) -> list[Topology]:

@@ -112,7 +112,8 @@ def child_of(
 
 
 def _written_child(manifest: Manifest, kind: ChildKind, find: Find) -> ChildWorkload | None:
-    """Return the child as the parent, or the object that it names, describes it, without Phalanx's own changes.
+    """Return the child workload from its description, which is in the parent or in an object that the parent names. The
+    annotations and labels that Phalanx copies to the child are missing.
 
     The child has the metadata that its operator copies. Return None if the object that describes the child does not
     exist. Raises `MalformedError`.
@@ -156,7 +157,9 @@ def description_of(manifest: Manifest) -> str:
 
 
 def has_automatic_child(manifest: Manifest) -> bool:
-    """Whether the workload's child is a gang by default in a namespace with `phalanx.dev/automatic`, by its kind."""
+    """Whether the workload's child is of a kind that is a gang without annotations in a namespace with the label
+    `phalanx.dev/automatic`.
+    """
     child = child_kind_of(manifest)
     row = None if child is None else row_of_child(child)
     return row is not None and row.automatic

@@ -14,6 +14,7 @@ import msgspec
 from gangs.manifests import MalformedError, decode, group_of, integer, metadata_of, ref_of, section
 from gangs.membership import WORKLOAD_INDEX_LABELS, live, workload_index
 from gangs.model import Fault, Manifest
+from kube.kept_objects import computed_once
 from kube.keys import WORKLOAD
 from kube.objects import ObjectMeta, OwnerReference, Pod, Struct
 
@@ -29,7 +30,7 @@ MOST_PODS = 20_000
 
 
 class JobCondition(Struct, frozen=True):
-    """A condition of a Job."""
+    """batch/v1 JobCondition: the fields that show whether the Job has ended."""
 
     type: str = ""
     status: str = ""
@@ -112,6 +113,7 @@ class Job(Struct, frozen=True):
         return any(each.type in ("Complete", "Failed") and each.status == "True" for each in self.status.conditions)
 
 
+@computed_once
 def job_of(manifest: Manifest) -> Job:
     """Decode the manifest of a Job. Raises `MalformedError`, also for a negative number of pods."""
     ref = ref_of(manifest)
@@ -211,6 +213,7 @@ def missing_pods(manifest: Manifest, existing: Sequence[Pod]) -> tuple[Pod, ...]
     return tuple(_numbered(job, template, number) for number in numbers)
 
 
+@computed_once
 def example_pod(manifest: Manifest) -> Pod:
     """Return a pod as the Job creates it, with the Job's labels and owner reference, but without an index.
 

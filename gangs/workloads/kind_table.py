@@ -25,6 +25,7 @@ from gangs.workloads.jobs import (
 from gangs.workloads.start_orders import MadeLater, StartOrder
 from gangs.workloads.train_jobs import NAMED_AT, job_set_of, runtime_of
 from kube.catalog import ObjectKey
+from kube.kept_objects import computed_once
 from kube.objects import Pod
 
 ANY = "*"
@@ -508,6 +509,7 @@ Users cannot write such an entry, because objects from the API server have only 
 """
 
 
+@computed_once
 def row_of(manifest: Manifest) -> KindRow | None:
     """Return the description of the object's kind; None if the kind creates no pods or is unknown."""
     group, kind, _, _ = key_of(manifest)

@@ -127,7 +127,9 @@ def number(written: Any, ref: ObjectRef, at: str) -> int | None:
 
 
 def _along(manifest: Manifest, way: Sequence[str]) -> list[Any]:
-    """Return the object and the parts that one passes on a path: first the object, last the part at the end."""
+    """Return the object, then the value after each step of a path. Example: for the steps ("spec", "replicas"), these
+    are the object, its `spec`, and the value of `spec.replicas`.
+    """
     parts: list[Any] = [manifest]
     for step in way:
         last = parts[-1]

@@ -14,6 +14,7 @@ from gangs.workloads.jobs import TemplateMeta, controller_of, job_owner
 from gangs.workloads.kind_table import ANY, WORKER_INDEX, WORKLOADS, Layout, Made, layout_of, names_a_group, row_of
 from gangs.workloads.pod_counts import LEADER_TEMPLATE, by_fields, counted, field_of, number
 from kube import keys
+from kube.kept_objects import computed_once
 from kube.objects import Pod
 
 REPLICA_TYPE = "training.kubeflow.org/replica-type"
@@ -167,6 +168,7 @@ def carries(manifest: Manifest, keys: Container[str]) -> bool:
     return False
 
 
+@computed_once
 def templates(manifest: Manifest) -> tuple[Template, ...]:
     """Return the pod templates of a workload, in the order of the table of kinds and of the manifest.
 
@@ -183,6 +185,7 @@ def templates(manifest: Manifest) -> tuple[Template, ...]:
     return tuple(_template(manifest, path, way, written) for path, way, _, written in found)
 
 
+@computed_once
 def of_a_part(manifest: Manifest) -> tuple[Template, ...]:
     """Return the pod templates of a workload. If each part of the workload is a gang, `count` is that of one part."""
     row, every = row_of(manifest), templates(manifest)

@@ -39,7 +39,9 @@ def marks(row: KindRow | None, template: Template, labels: Mapping[str, str]) ->
 
 @dataclass(slots=True)
 class _Node:
-    """A node in the tree of paths to the pod templates that get marks. `below`: by the next key, the node below."""
+    """A node in the tree of paths to the pod templates that get marks (labels and annotations). `below`: by the next
+    key of a path, the node below.
+    """
 
     marks: Marks = field(default_factory=dict)
     below: "dict[str, _Node]" = field(default_factory=dict)
@@ -58,7 +60,7 @@ def with_labels(manifest: Manifest, labels: Mapping[str, str]) -> Manifest:
 
 
 def _marked(part: Any, node: _Node) -> Any:
-    """Return a copy of a part of the object with the marks in the tree below `node`.
+    """Return a copy of a part of the object with the marks (labels and annotations) in the tree below `node`.
 
     Parts without marks are shared with the original. Each other list and mapping is copied only once.
     """
@@ -74,7 +76,8 @@ def _marked(part: Any, node: _Node) -> Any:
 
 
 def kept(old: Manifest, new: Manifest) -> Iterator[tuple[tuple[str, ...], Marks]]:
-    """Yield the marks in the old version of an object, each with the path in the new version where they must stay.
+    """Yield the marks (labels and annotations of Phalanx) in the old version of an object, each with the path in the
+    new version where they must stay.
 
     The path is that of the pod template's metadata, as a tuple of keys. The object is of a kind that a WorkloadKind
     described. Entries of lists are matched by name if they have one. Marks on parts that the new version lacks are
@@ -97,7 +100,9 @@ def kept(old: Manifest, new: Manifest) -> Iterator[tuple[tuple[str, ...], Marks]
 
 
 def has_marks(manifest: Manifest) -> bool:
-    """Whether the object has marks from the time when a WorkloadKind described its kind."""
+    """Whether the object has marks (labels and annotations of Phalanx) from the time when a WorkloadKind described its
+    kind.
+    """
     return any(True for _ in kept(manifest, manifest))
 
 

@@ -29,7 +29,7 @@ _STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
 """The label on a replicated job's template that says which step of the TrainJob it is, such as "trainer"."""
 _TRAINER = "trainer"
 _ONE_REPLICA = (_TRAINER, "dataset-initializer", "model-initializer")
-"""Steps that always have one Job. The Trainer overrides the runtime's `replicas` for them."""
+"""Steps of a TrainJob that always have one Job, because the Trainer overrides the runtime's `replicas` for them."""
 _NODE = "node"
 """The name of the training container, and of the replicated job with the worker nodes of an MPI training."""
 _PLACING = ("nodeSelector", "affinity", "tolerations")
@@ -38,7 +38,8 @@ _PLACING = ("nodeSelector", "affinity", "tolerations")
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A mapping that is a part of a TrainJob or of its runtime, with its path for messages.
+    """A mapping that is a part of a TrainJob or of its runtime, with its path, so that a message can name a malformed
+    field.
 
     `at`: its path; "" for the whole object. `ref`: the TrainJob. `runtime`: kind and name of the runtime; "" for a part
     of the TrainJob.

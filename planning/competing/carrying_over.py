@@ -120,7 +120,8 @@ def _placed(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | None:
 def _within_quotas(joint: Joint, gangs: Sequence[Gang]) -> list[Variant]:
     """Return the accepted gangs in their flavors, without the members for which the quota does not suffice.
 
-    Planning of a single gang leaves these members out, too. So the decision has the same reason for them in both cases.
+    A gang that is planned alone is planned without these members, too. So in both cases its decision gives the same
+    reason why these members have no node.
     """
     usage = joint.same_priority.start.usage
     placed: dict[GangKey, list[Member]] = {}
@@ -140,9 +141,8 @@ def _within_quotas(joint: Joint, gangs: Sequence[Gang]) -> list[Variant]:
 
 
 def _on_what_is_left(joint: Joint, variants: Sequence[Variant]) -> list[Decision] | None:
-    """Verify every gang in its existing problem, reduced to the free capacity that the gangs before it leave.
-
-    None if a gang's part of the joint plan fails.
+    """Verify every gang in its existing problem, in which the free capacity is reduced to what the gangs before it
+    leave. None if a gang's part of the joint plan fails.
     """
     left, decisions = Remaining(), list[Decision]()
     for variant in variants:
@@ -157,13 +157,13 @@ def _on_what_is_left(joint: Joint, variants: Sequence[Variant]) -> list[Decision
 
 
 def _one_after_the_other(joint: Joint, variants: Sequence[Variant]) -> list[Decision] | None:
-    """Verify every gang in a new problem on the snapshot after the plans of the gangs before it; None if one of
-    them fails.
+    """Verify every gang in a new problem, on the snapshot after the plans of the gangs before it. None if a gang's part
+    of the joint plan fails.
     """
     snapshot, decisions = joint.same_priority.start.snapshot, list[Decision]()
     for variant in variants:
         if staying(variant.gang, snapshot) is not variant.gang:
-            return None  # the joint problem contains members of this gang that an earlier gang evicts
+            return None  # an earlier gang evicts members of this gang, which the joint problem still counts
         framing = joint.same_priority.frame(variant.in_flavors, snapshot)
         decision = _verified(joint, variant, framing) if isinstance(framing, Framing) else None
         if decision is None:
@@ -174,9 +174,10 @@ def _one_after_the_other(joint: Joint, variants: Sequence[Variant]) -> list[Deci
 
 
 def _beside_all_others(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | None:
-    """Verify every gang in a new problem on the snapshot after the plans of all other gangs; None if one fails.
+    """Verify every gang in a new problem, on the snapshot after the plans of all other gangs. None if a gang's part of
+    the joint plan fails.
 
-    Later gangs count as well, because a gang's pods may have affinity to their pods.
+    Later gangs are included, because a gang's pods may have affinity to their pods.
     """
     start, plans, decisions = joint.same_priority.start.snapshot, dict[GangKey, Decision](), list[Decision]()
     for gang in gangs:

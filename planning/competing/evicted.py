@@ -39,8 +39,8 @@ def _without_node(gang: Gang, snapshot: Snapshot) -> list[Member]:
 
 
 def with_evicted(decision: Decision, gang: Gang, snapshot: Snapshot) -> Decision:
-    """Return the decision with a message that also names the gang's evicted members, their evictors, and lost
-    members.
+    """Return the decision with a message that also names the gang's evicted members, the gangs for which these are
+    evicted, and the gang's lost members.
     """
     going = evicted_for(snapshot)
     lost: dict[str, list[str]] = {}

@@ -45,7 +45,8 @@ class OneByOne:
     def displaced(self, decisions: Sequence[Decision]) -> list[Decision]:
         """Return those rejections among `decisions` that depend on where the other gangs of this priority are placed.
 
-        Such a gang is proven infeasible after the gangs before it. But alone it is not, or its pods have affinity to
+        The rejection is proven on the capacity that the gangs before this gang leave. It depends on them if the gang
+        would not be proven infeasible when it is planned alone. It also depends on them if its pods have affinity to
         pods of another gang.
         """
         found, taken = list[Decision](), False
@@ -59,10 +60,10 @@ class OneByOne:
         return found
 
     def not_proven(self, decisions: Sequence[Decision], proven: Collection[GangKey] = ()) -> list[Decision]:
-        """Return the decisions, with the rejections of displaced gangs marked as Unproven.
+        """Return the decisions, in which each rejection of a displaced gang is marked as Unproven.
 
-        `proven`: gangs that the joint model proves infeasible, wherever the earlier gangs are placed. They keep their
-        proof.
+        `proven`: gangs that the joint model proves infeasible, wherever the earlier gangs are placed. Their rejections
+        stay proven.
         """
         late = {each.key for each in self.displaced(decisions)}
         return [
@@ -103,7 +104,7 @@ def takes_new_nodes(decision: Decision) -> bool:
 
 
 def _coming(decision: Decision) -> list[Pod]:
-    """Return the pods that the plan newly places; for an unplaceable gang all its pods."""
+    """Return the pods that the plan newly places. For a gang that is rejected as unplaceable, return all its pods."""
     if decision.gang is not None and decision.outcome is Outcome.UNPLACEABLE:
         return [member.pod for member in decision.gang.members]
     return [each.member.pod for each in decision.assignments if not each.held]

@@ -45,9 +45,13 @@ That takes a solve for each gang, at least 10 ms, so more gangs would take secon
 _MOST_TOGETHER = 100_000
 """The summed size of gangs above which no joint model is built: CP-SAT does not load it within `LONGEST`."""
 _MOST_CHOICES = 8
-"""Number of flavor combinations of all gangs that are tried. Each takes a joint solve; most queues have one flavor."""
+"""The most combinations of the gangs' flavors that are tried. Each one takes a joint solve; most queues have one
+flavor.
+"""
 _WORTH_BEGINNING = 0.2
-"""Seconds; with less left, a worker would only be killed over a gang."""
+"""The least time in seconds for which a solve is started. With less time, the solver process would be killed before it
+has a result.
+"""
 
 _SUMMED_LAST = until(SolvePhase.START)[-1]
 """The last goal that does not depend on the capacity that other gangs leave: the node preferences."""
@@ -143,9 +147,8 @@ def _ways_of(variants: Mapping[GangKey, Sequence[Variant]]) -> list[tuple[Varian
 
 @dataclass(frozen=True, slots=True)
 class _Ways:
-    """The gangs of one priority, and each of them in all its choices of flavors.
-
-    `started`: when the planning of these gangs began (`time.perf_counter`).
+    """The gangs of one priority. `variants`: each gang in all its choices of flavors. `started`: when the planning of
+    these gangs began (`time.perf_counter`).
     """
 
     same_priority: SamePriority
@@ -178,7 +181,7 @@ def _together(ways: _Ways, one_by_one: OneByOne) -> JointDecisions | None:
 
 
 def _joint(ways: _Ways, way: Sequence[Variant], seconds: float) -> Joint | None:
-    """Solve one joint problem of all gangs, each in one choice of flavors.
+    """Solve one joint problem of all gangs, each in the flavors of its variant in `way`.
 
     None if the solver finds no answer in time, the gangs use different topologies, or amounts must be rounded.
     """
@@ -314,8 +317,8 @@ def _is_whole(decision: Decision) -> bool:
 
 
 def _as_good(goals: Sequence[Goal], best: Sequence[Goal]) -> int:
-    """Return how many of the first goals are as good as in the plan of the gang alone; the preferences are the last to
-    count.
+    """Return how many goals, from the first one on, have the same value as in `best`, the plan of the gang alone. The
+    preferences are the last goal that counts.
     """
     place = 0
     while goals[place].name != _SUMMED_LAST and (goals[place].value, goals[place].parts) == (
@@ -327,8 +330,8 @@ def _as_good(goals: Sequence[Goal], best: Sequence[Goal]) -> int:
 
 
 def _bounded(goals: Sequence[Goal], best: Sequence[Goal], same: int) -> tuple[Goal, ...]:
-    """Return the goals with bounds: the first `same` goals are proven, and the next goal gets its value in `best` as
-    bound.
+    """Return the goals of a gang's plan with bounds: the first `same` goals are proven, and the next goal gets its
+    value in `best` as bound.
 
     `best`: the goals of the gang's optimal plan when it is planned alone.
     """
@@ -343,7 +346,9 @@ def _at_most(limits: Limits, most: Limits) -> Limits:
 
 
 def _displaced(same_priority: SamePriority, one_by_one: OneByOne, decisions: Sequence[Decision]) -> bool:
-    """Whether a gang has no plan here but would have one alone, or a gang is placed without some of its members."""
+    """Whether a gang has no plan in `decisions` but would have one alone, or a gang is placed without some of its
+    members.
+    """
     others = False
     for gang, decision in zip(same_priority.gangs, decisions, strict=True):
         if decision.outcome is Outcome.PLACED and len(decision.assignments) < len(gang.members):

@@ -11,11 +11,13 @@ from cluster.snapshot import Snapshot
 from gangs.model import Manifest
 
 Promised = tuple[str, str]
-"""A victim's uid, and its node."""
+"""A victim of a plan in force, as its uid and its node."""
 
 
 def with_plans(gang: Manifest) -> tuple[bool]:
-    """Return the key under which `Sources.sought` indexes a Gang object: whether its status holds a plan."""
+    """Return whether the status of a Gang object holds a plan. The result is the key under which `Sources.sought`
+    indexes the object.
+    """
     return (bool((gang.get("status") or {}).get("planId")),)
 
 

@@ -51,7 +51,7 @@ class Remaining:
 
 
 def only_room_matters(gangs: Iterable[Gang], framings: Sequence[Framing]) -> bool:
-    """Whether these gangs take nothing but free capacity from each other, as long as no pod is evicted."""
+    """Whether these gangs take nothing but free capacity from each other, as long as their plans evict no pod."""
     layout = framings[0].problem.nodes.layout
     return all(framing.problem.nodes.layout is layout for framing in framings) and not any(
         gang.near or any(needs_more_than_capacity(member.pod) for member in gang.members) for gang in gangs

@@ -42,12 +42,12 @@ StandsInLine = Callable[[Gang, Snapshot], bool]
 class SamePriority:
     """The gangs of one priority, in order of precedence, with the functions that plan them.
 
-    `start`: what gangs of higher priority have taken. `choices`: returns a gang's choices of flavors, each with the
-    gang in these flavors; one empty choice for a gang without a queue. `frame`: returns the gang's problem in its
-    flavors, or a decision if there is nothing to place. `frame_together`: returns the joint problem of several such
-    gangs in the topology of another framing. `plan`: plans one gang after what is taken. Its last argument says whether
-    the best plan for this gang is also the best for all these gangs. `stands_in_line`: whether later gangs of a strict
-    queue wait for the gang.
+    `start`: the cluster and the use of quotas after the plans of gangs of higher priority. `choices`: returns a gang's
+    choices of flavors, each with the gang in these flavors; one empty choice for a gang without a queue. `frame`:
+    returns the gang's problem in its flavors, or a decision if there is nothing to place. `frame_together`: returns the
+    joint problem of several such gangs in the topology of another framing. `plan`: plans one gang on the cluster that a
+    `Taken` describes. Its last argument says whether the best plan for this gang is also the best for all these gangs.
+    `stands_in_line`: returns whether later gangs of a strict queue wait for the gang.
     """
 
     gangs: tuple[Gang, ...]
@@ -97,8 +97,8 @@ class GangPart:
         return cls(nodes, frozenset(framing.victims[victim].pod.key for victim in share.victims))
 
     def share(self, framing: Framing) -> Share | None:
-        """Return the part in the positions of a framing of the gang alone; None if that framing lacks a node or a
-        victim.
+        """Return the part with positions in place of names: those of a framing of this gang alone. None if that framing
+        lacks one of the nodes or victims.
         """
         places = {name: position for position, name in enumerate(framing.nodes)}
         known = {tenant.pod.key for tenant in framing.victims}

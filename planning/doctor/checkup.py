@@ -30,7 +30,7 @@ from planning.doctor.unscheduled import untried
 from planning.messages.wording import compressed, listed
 
 _SHOWN = 5
-"""Names in one finding; the rest are counted."""
+"""How many names a finding lists at most. Further names are counted."""
 
 
 def check_up(snapshot: Snapshot, sources: Sources, now: datetime | None = None) -> list[Finding]:
@@ -119,7 +119,9 @@ def _members(sources: Sources) -> Iterator[Finding]:
 
 
 def _neighbours(sources: Sources) -> Iterator[Finding]:
-    """Report other systems that run in the cluster, the workloads ceded to them, and settings that match no system."""
+    """Report other gang-scheduling systems that run in the cluster, the workloads that Phalanx cedes to them, and
+    settings of `adopt` and `leave` that match no system.
+    """
     left = ceded_beside_kubernetes(sources)
     theirs: defaultdict[str, list[str]] = defaultdict(list)
     for dialect, neighbour in left.items():

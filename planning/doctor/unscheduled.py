@@ -20,7 +20,7 @@ from planning.messages.wording import pods as counted
 
 PATIENCE_SECONDS = 30
 _SHOWN = 5
-"""Names in one finding; the rest are counted."""
+"""How many names a finding lists at most. Further names are counted."""
 _REMEDY = (
     f"recreate them with schedulerName: {STOCK_SCHEDULER} or none; "
     "manifests/absent-schedulers hands new ones to it by itself"

@@ -17,7 +17,9 @@ from solver.deadline import NO_DEADLINE, Deadline
 
 _BLANKS = re.compile(r"\s*")
 _HALF_CHARACTER = re.compile(r"\\u[dD][89abAB]")
-"""The first half of a character that JSON writes as a surrogate pair. A text with only one half cannot be encoded."""
+"""Finds the first half of a character that JSON writes as a surrogate pair. A text that has only this half of the pair
+cannot be encoded.
+"""
 _OFTEN = 256
 """Number of objects of a JSON text that are read between two checks of the deadline."""
 
@@ -117,7 +119,8 @@ def _json_values(text: str | bytes, doubled: list[str], deadline: Deadline) -> l
     text = text.decode() if isinstance(text, bytes) else text
     values, decoder = [], json.JSONDecoder(object_pairs_hook=mapping, parse_constant=_no_json)
     place = _after_blanks(text, 0)
-    while place < len(text):  # no copy of the rest for each document: that would be quadratic
+    # the text is not cut after each document: copying the rest each time would take quadratic time
+    while place < len(text):
         try:
             value, end = decoder.raw_decode(text, place)
         except ValueError:

@@ -146,10 +146,10 @@ class Objects:
         return {each.metadata.name: each.metadata.labels for each in found}
 
     def sharing(self) -> dict[str, str | None]:
-        """Return, by namespace, the annotation that lists the namespaces with which it shares its groups (None: not
-        set).
+        """By namespace, its annotation that lists the namespaces with which it shares its groups; None if it has no
+        such annotation.
 
-        The key "*" is for namespaces that no document describes: they share with all.
+        The key "*" is for namespaces that no document describes. They share their groups with all namespaces.
         """
         found = (each.metadata for each in self.typed.values() if isinstance(each, Namespace))
         return {EVERYBODY: EVERYBODY, **{each.name: each.annotations.get(SHARES_GROUPS_WITH) for each in found}}
@@ -233,7 +233,7 @@ def _read(document: Document, group_kind: _GroupKind, objects: Objects) -> None:
 
 
 def _allowing_nothing(budget: PodDisruptionBudget, wrong: Iterable[str]) -> PodDisruptionBudget:
-    """Return a budget in place of a faulty one that allows no eviction of the pods that it selects.
+    """Return a disruption budget in place of a faulty one. It selects the same pods and allows no eviction.
 
     If the selector itself is faulty, the new budget covers all pods of its namespace. `wrong`: paths of faulty fields.
     """
@@ -259,7 +259,7 @@ def _nearly_read(document: Document, group_kind: _GroupKind) -> Iterator[Mistake
 
 
 def _api_version(group: str, kind: str) -> str:
-    """Return the apiVersion in which a kind is read; only its group if any version is read."""
+    """Return the apiVersion in which objects of a kind are read; only its group if every version is read."""
     versions = (each.versions for each in all_kinds() if (each.group, each.kind) == (group, kind))
     version = next(versions, ("v1",) if (group, kind) in TYPED else ("",))[0]
     return "/".join(filter(None, (group, version)))
@@ -309,7 +309,9 @@ def _defaulted(manifest: Mapping[str, Any], group_kind: _GroupKind, objects: Obj
 
 
 def _generated(metadata: Mapping[str, Any], objects: Objects) -> str:
-    """Return the name that a pod gets from its generateName: with a number, so that it is the same in every run."""
+    """Return the name that a pod gets from its `generateName`: this prefix and a number, so every run gives the same
+    names.
+    """
     prefix, namespace = metadata["generateName"], metadata["namespace"]
     number = objects.generated.get((namespace, prefix), 0)
     while ("", "Pod", namespace, f"{prefix}{number}") in objects.origins:

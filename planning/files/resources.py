@@ -11,7 +11,9 @@ from kube.objects import Pod
 from kube.requests import extended_resources, quantities
 
 _ALIKE = 0.9
-"""Similarity (difflib): `nvidia.com/gpus` and `nvidia.com/gpu` have 0.97, `amd.com/gpu` and `nvidia.com/gpu` 0.72."""
+"""How similar two resource names must be (difflib, 0 to 1) so that one counts as a misspelling of the other.
+`nvidia.com/gpus` and `nvidia.com/gpu` have 0.97, `amd.com/gpu` and `nvidia.com/gpu` 0.72.
+"""
 _DIGITS = re.compile(r"[0-9]+")
 
 

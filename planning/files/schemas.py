@@ -22,11 +22,15 @@ SCHEMAS = Path(__file__).parent / "kubernetes_schemas.json"
 
 _UNKNOWN, _MISSING, _RANGE, _TIME = "additionalProperties", "required", ("minimum", "maximum"), "format"
 _STATUS = "status."
-"""The API server checks no required fields there."""
+"""The prefix of paths under which a missing required field is no mistake, because the API server does not check a
+status.
+"""
 _ZERO_IS_VALID = {("io.k8s.api.scheduling.v1.PriorityClass", "value")}
-"""Required fields that the API server takes as 0 if they are absent."""
+"""Required fields of kinds that may be missing, because the API server then takes the value 0."""
 _LIKE = 0.7
-"""Similarity (difflib) from which a field is offered: `paralellism` and `parallelism` have 0.91."""
+"""How similar a known field must be to an unknown one (difflib, 0 to 1) so that the message suggests it. `paralellism`
+and `parallelism` have 0.91.
+"""
 _OFFERED = 3
 
 Manifest = Mapping[str, Any]
@@ -105,7 +109,9 @@ def _unknown(error: "ValidationError", name: str, prefix: str) -> Iterator[Wrong
 
 
 def remedy_for(word: str, known: Sequence[str]) -> str:
-    """Return the remedy for an unknown word: the known words that resemble it, or to remove it."""
+    """Return the remedy for an unknown word: to write one of the known words that resemble it. If none does, the remedy
+    is to remove the word.
+    """
     folded = {each.casefold(): each for each in known}
     alike = get_close_matches(word.casefold(), list(folded), _OFFERED, _LIKE)
     return f"did you mean {' or '.join(folded[each] for each in alike)}?" if alike else "remove it"
@@ -158,4 +164,4 @@ _TYPES = {
     "list": "array",
     "dict": "object",
 }
-"""Types of JSON Schema and of Python, as msgspec calls them."""
+"""The name that msgspec's messages use for a type, by the type's name in JSON Schema or in Python."""

@@ -77,7 +77,9 @@ def _job(manifest: Manifest) -> Iterator[Wrong]:
 
 
 def _indexes(spec: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[Wrong]:
-    """Yield the faults of a Job's completions, parallelism, failure limits and name under its completion mode."""
+    """Yield the faults of a Job's fields whose valid values depend on its completion mode: completions, parallelism,
+    failure limits and name.
+    """
     mode, name, completions = spec.get("completionMode", _MODES[0]), metadata.get("name"), spec.get("completions")
     if mode not in _MODES:
         yield "spec.completionMode", f'"{mode}" is not known; write {" or ".join(_MODES)}'
@@ -107,7 +109,9 @@ def _indexes(spec: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterator[W
 
 
 def _selecting(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield the faults of a workload whose selector must match its own pod template, and whose pods always restart."""
+    """Yield the faults of a workload such as a Deployment: its selector must match its own pod template, and the
+    restart policy of its pods must be Always.
+    """
     spec = _part(manifest, "spec")
     yield from _template(spec, ("Always",))
     yield from at_least(0, spec.get("replicas"), "spec.replicas")

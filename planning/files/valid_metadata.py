@@ -26,7 +26,8 @@ _LABEL_RULE = (
 )
 
 Wrong = tuple[str, str]
-"""A field path, and what is wrong there with the remedy."""
+"""A mistake in an object, as two texts: the path of the field, and what is wrong with the field and how to correct it.
+"""
 
 
 def shown(text: str) -> str:

@@ -91,7 +91,7 @@ def _resources(requests: Mapping[str, Any], limits: Mapping[str, Any], at: str) 
             if "/" not in name and name not in _STANDARD and not name.startswith("hugepages-"):
                 known = f"write {', '.join(_STANDARD)}, or a resource with its domain: nvidia.com/gpu"
                 yield f"{at}.{field}.{name}", f"is no resource of a container; {known}"
-            elif "/" in name and _amount("cpu", value) % 1000:  # as a cpu, the quantity is in thousandths
+            elif "/" in name and _amount("cpu", value) % 1000:  # read as cpu, the quantity counts thousandths
                 yield f"{at}.{field}.{name}", f"{value} is no whole number; write one"
     for name, value in requests.items():
         limit = limits.get(name)

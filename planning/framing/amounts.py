@@ -18,9 +18,11 @@ Amounts = tuple[int, ...]
 """Amounts in base units, parallel to the resources of the problem."""
 
 _LARGEST_SUM = 1 << 61
-"""Limit of the sum of all rows. Twice the sum over nodes and victims stays within 64 bits."""
+"""The limit of the sum of one resource over all nodes and victims. Twice this sum stays within 64 bits."""
 _LARGEST_ROUNDED = 1 << 57
-"""Limit of the sum of all rows if amounts are rounded anyway. Sums over several levels then stay within 64 bits."""
+"""The limit of the sum of one resource over all nodes and victims if amounts are rounded anyway. Sums over several
+levels then stay within 64 bits, too.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
-"""PodDisruptionBudgets after all planned evictions have been charged; each pod is charged once.
+"""PodDisruptionBudgets as they are after all planned evictions have been charged to them. Each pod is charged once.
 
 The disruption controller's count (`status.disruptionsAllowed`) covers past evictions. When the API server accepts an
-eviction, it decrements the count and records the pod in `status.disruptedPods` (policy/v1). No status holds planned
-evictions: those planned on the same snapshot (`Snapshot.evicted`), and those of plans in force (`Snapshot.leaving`).
+eviction, the API server decrements this count and records the pod in `status.disruptedPods` (policy/v1). Planned
+evictions are in no status. This module charges them: those planned on the same snapshot (`Snapshot.evicted`), and those
+of plans in force (`Snapshot.leaving`).
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The cluster with DaemonSet and mirror pods only: the capacity that a gang would have if it were alone."""
+"""The cluster as if only DaemonSet and mirror pods ran: it has the capacity that a gang would have if it were alone."""
 
 import weakref
 

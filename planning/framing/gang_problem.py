@@ -249,7 +249,7 @@ class _Framer:
         return NodeTable(layout, units.offered(places.free), units.offered(places.terminating))
 
     def _names(self, places: Places) -> tuple[str, ...]:
-        """Return the names of the problem's nodes, by position."""
+        """Return the names of the problem's nodes, in order of position."""
         return (*self.tree.path_of, *[state.name for state in places.states[len(self.inside) :]])
 
     def _in_problem(self, places: Places) -> solving.IntColumn:
@@ -383,7 +383,9 @@ class _Framer:
         at = self.topology
         least = min(pod_set.min_count, len(members)) if gang.succeeded else pod_set.min_count
         if len(self.gangs) > 1 and sum(member.pod_set == pod_set.name for member in gang.members) == len(gang.members):
-            least = max(least, gang.still_needed)  # its only set: a stronger bound, for faster proofs
+            # All members are in this set, so the set needs as many as the gang. This stronger bound makes proofs
+            # faster.
+            least = max(least, gang.still_needed)
         return solving.PodSet(
             name=pod_set.name,
             members=tuple(

@@ -178,7 +178,8 @@ def spread_rules(
         places = _places(each, labels) if counted or leaving else ()
         if not places:
             continue
-        # A pod matches an empty selector, which counts no pod: the scheduler adds it to its own domain all the same.
+        # A constraint with an empty selector counts no running pod. But for the pod to be bound the scheduler adds one
+        # to its domain, because the pod matches its own selector. So the limit is one less.
         skew = each.max_skew - int(each.self_matching and not counted)
         found.append(SpreadRule(tuple(asking), counted, places, each.counts, skew, each.too_few, leaving))
     return tuple(found)

@@ -8,15 +8,20 @@ from collections.abc import Sequence
 from cluster.topology.tree import DomainTree
 
 _MOST = 99
-"""Number of pods of one domain that count. The bound makes a narrower level always outweigh the wider ones."""
+"""The most pods of one domain that count. Because of this bound, one pod more in a narrow domain outweighs all pods in
+wider domains.
+"""
 _BASE = 1000
-"""More than any node affinity weighs in all but the strangest pods (100 for each preferred term)."""
+"""The weight of one pod in the widest domain. It exceeds the sum of the node affinity weights of a usual pod: a
+preferred term has at most 100.
+"""
 
 
 def nearness(tree: DomainTree, nodes: Sequence[str], beside: Sequence[str]) -> list[int]:
-    """Return the weight of each of `nodes` for members that prefer to run near the pods on the nodes `beside`.
+    """Return the weight of each of `nodes` for members that prefer to run near certain pods.
 
-    Both are node names. `beside` has an entry for each pod. Its nodes outside the tree are ignored.
+    `beside`: for each of these pods, the name of its node. Nodes outside the tree are ignored. `nodes`: names of nodes
+    in the tree.
     """
     if not beside:
         return [0] * len(nodes)
@@ -29,7 +34,8 @@ def nearness(tree: DomainTree, nodes: Sequence[str], beside: Sequence[str]) -> l
 
 
 def _weight(path: tuple[str, ...], there: Counter[tuple[str, ...]]) -> int:
-    """Return the weight of a node from its domains (`path`) and the pods in each (`there`).
+    """Return the weight of a node. `path`: the node's domains, the widest first. `there`: how many pods each domain
+    has.
 
     The pods in the narrowest domain count most.
     """

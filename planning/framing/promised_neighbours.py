@@ -45,10 +45,12 @@ def kept_near(
 def _near_to(
     tenant: Tenant, state: NodeState, there: Sequence[Occupant], namespaces: Namespaces
 ) -> Iterator[tuple[str, set[str]]]:
-    """Yield each topology key of the pod's affinity with the pods in its node's domain that satisfy the affinity.
+    """Yield each topology key of the pod's affinity, with the pods of the node's domain that satisfy the affinity
+    there.
 
-    A key is left out if the pod does not need these pods: its terms select the pod itself, and no other selected pod
-    exists outside the domain. After their eviction the pod may be the first pod of its kind.
+    `there`: the pods of the cluster that count. A key is left out if the pod does not need these pods: its terms select
+    the pod itself, and no other selected pod exists outside the domain. Once these pods are evicted, the scheduler then
+    lets the pod start as the first of its kind.
     """
     terms = affinity_terms(tenant.pod)
     matching = [

@@ -121,7 +121,7 @@ def _by_set(
 
 
 def _distinct(running: RunningGangs) -> Iterable[RunningGang]:
-    """Return each distinct running gang once, in the order of the last pod of each."""
+    """Return each running gang once. Gangs are ordered by the position of their last pod in `running`."""
     last_entries = {id(each): each for each in reversed(list(running.values()))}
     return reversed(list(last_entries.values()))
 

@@ -63,7 +63,9 @@ def _stranded_among(gang: Gang, waiting: Iterable[Member], snapshot: Snapshot) -
 
 
 def _left_beside(bound: Iterable[Pod], state: NodeState, priority: int, own: frozenset[str]) -> dict[str, int]:
-    """Return the node's free capacity for the gang's released members, after other pods and the bound members."""
+    """Return the free capacity that a node has for the gang's released members, beside all other pods and the gang's
+    bound members.
+    """
     free, _ = room(state, priority=priority, ignoring=own)
     asked = [pod_requests(each) for each in bound]
     return {name: amount - sum(each.get(name, 0) for each in asked) for name, amount in free.items()}

@@ -62,7 +62,7 @@ class Evictable:
         return found.only(np.array([self.among_evictable(each) for each in found.tenants]))
 
     def _over(self, tenant: Tenant) -> list[str]:
-        """Return the disruption budgets that cover the pod, as `namespace/name`."""
+        """Return the disruption budgets that cover the pod, each as `namespace/name`."""
         namespace = tenant.pod.metadata.namespace
         there = self._budgets.get(namespace, ())
         return [f"{namespace}/{each.metadata.name}" for each in there if covers(each, tenant)]

@@ -196,8 +196,8 @@ def _whole_cluster(framing: Framing) -> tuple[NearDomain, ...]:
 
 
 def _with_outside(framing: Framing, near: NearDomain) -> NearDomain:
-    """Return the near domain; if it is the whole cluster, also with the nodes outside the topology and the label they
-    lack.
+    """Return the near domain. If it is the whole cluster, add the nodes outside the topology, each counted by the label
+    that it lacks.
     """
     if near.path or not framing.outside:
         return near

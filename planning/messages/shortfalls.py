@@ -49,11 +49,14 @@ def left_out(framing: Framing, plan: Plan) -> tuple[int, Reasons]:
 def left_out_beside(
     framing: Framing, beside: Framing, plan: Plan, in_beside: Plan, takers: Mapping[str, Names]
 ) -> Mapping[str | Names, int]:
-    """Return the reasons why nodes take none of the members without a node, for a gang planned together with others.
+    """Return the reasons why nodes take none of the members without a node, for a gang that was planned together with
+    others.
 
-    If a node has capacity for a member before the other gangs are placed and none after, the reason names these gangs.
+    A node may have capacity for a member before the other gangs are placed, and none after. Then the reason names these
+    gangs.
 
-    :param beside: the gang's problem after the other gangs are placed; `in_beside`: the same plan in its positions.
+    :param beside: the gang's problem after the other gangs are placed.
+    :param in_beside: the plan, with the positions of the problem `beside`.
     :param takers: by node, the reason that names the gangs with new members there.
     """
     shapes, _ = _unplaced(framing.problem, plan.nodes)
@@ -198,7 +201,9 @@ def _places(framing: Framing, nearest: Iterable[NearDomain]) -> set[int]:
 
 
 def _required_domain(problem: Problem, plan: Plan) -> bool:
-    """Whether the gang must be in one domain of a required level, and the plan has chosen that domain."""
+    """Whether the gang must be in one domain of a required level and has a node there, so that other domains are closed
+    to it.
+    """
     return problem.required is not None and any(node is not None for nodes in plan.nodes for node in nodes)
 
 

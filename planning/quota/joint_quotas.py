@@ -12,7 +12,9 @@ from planning.quota.usage import QuotaBalance, TreeShare, Usage, needs
 from solver.quota import Quota, QuotaCharge, QuotaShare
 
 Tree = tuple[str, str, str]
-"""Flavor, resource, and the topmost cohort of the tree, or the queue if it has no cohort."""
+"""A quota that several queues share: the flavor, the resource, and the topmost cohort of the queues. A queue without a
+cohort takes the place of the cohort.
+"""
 
 
 @dataclass(slots=True)
@@ -21,7 +23,7 @@ class _Stated:
 
     shares: list[TreeShare]
     charges: Counter[tuple[int, int, int, int]] = field(default_factory=Counter)
-    """Share, set, shape and amount, with the number of members."""
+    """How many members are charged in the same way. The key is (share, pod set, shape, amount of one member)."""
 
 
 def quotas_of(gangs: Sequence[tuple[Gang, Choice]], framing: Framing, usage: Usage) -> tuple[Quota, ...]:

@@ -23,10 +23,10 @@ from solver.plan import Proof
 
 @dataclass(frozen=True, slots=True)
 class _Tried:
-    """The failed attempt to plan a gang in one choice of flavors. `line`: the reason, as a message.
+    """A failed attempt to plan a gang in one choice of flavors.
 
-    `decision`: the planner's rejection if the quota sufficed. `never`: the choice fails even in an empty cluster.
-    `exhausted`: other gangs use the quota that the gang needs.
+    `line`: the reason, as a message. `decision`: the planner's rejection if the quota sufficed. `never`: the choice
+    would fail even in an empty cluster. `exhausted`: other gangs use the quota that the gang needs.
     """
 
     line: Message

@@ -33,7 +33,9 @@ class Usage:
         return Usage({**self.by_gang, key: used})
 
     def in_total(self) -> "Usage":
-        """Return the sum over all gangs as the usage of one nameless gang, so that `of` has only one gang to add up."""
+        """Return the sum of the usage of all gangs, as the usage of one gang without a name. Then `of` need not add up
+        many gangs.
+        """
         total: Counter[QuotaKey] = Counter()
         for used in self.by_gang.values():
             total.update(used)

@@ -190,8 +190,8 @@ class BindingOrder:
         return any(self._start.spreads[rule].counts(pod, member.node) for rule in member.spreads for pod in lower)
 
     def _greedy(self) -> tuple[int, ...] | None:
-        """Return an order found by binding accepted members, those in the emptiest domains first; None if no member is
-        accepted.
+        """Return an order in which the scheduler accepts the members, found by binding one accepted member after the
+        other. Members in the emptiest domains come first. None if the scheduler accepts no member at some step.
 
         If one constraint counts every member and holds in the end, this finds an order: the emptiest domain with a
         waiting member is never too full.
@@ -212,8 +212,9 @@ class BindingOrder:
         return tuple(order)
 
     def _by_level(self) -> list[int]:
-        """Return the members' positions, sorted by the number of pods that their domain holds after they are bound in
-        turn.
+        """Return the members' positions, members in emptier domains first.
+
+        The members are bound in the given order. A member's place is the number of pods that its domain then has.
         """
         filled = self._start.copy()
         levels = [

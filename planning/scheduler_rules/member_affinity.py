@@ -1,10 +1,10 @@
 """Finds a plan that respects the rules between a gang's members that the solver's problem cannot state exactly.
 
-These are hard topology spread, and pod affinity or anti-affinity that no exclusion expresses. A gang is planned without
-these rules first. If the plan respects them all the same, it is optimal. If not, the gang is planned with exclusions
-that keep the spread in any order of binding. Such a plan is not proven optimal. In a small cluster, or if that fails,
-the gang is planned with the spread itself, counted with all members placed. If no order exists in which that plan can
-be bound, nothing is proven.
+These are hard topology spread, and pod affinity or anti-affinity that no exclusion expresses. First the gang is planned
+without these rules. If this plan respects them all the same, the plan is optimal. If not, the gang is planned with
+exclusions that keep the topology spread in any order of binding. Such a plan is not proven optimal. In a small cluster,
+or if that fails, the gang is planned with the topology spread itself, counted with all members placed. If the scheduler
+could bind the members of that plan in no order, nothing is proven.
 """
 
 from collections.abc import Callable, Sequence
@@ -132,11 +132,11 @@ def _near_others(waiting: Sequence[Assignment], there: Decision, snapshot: Snaps
 
 
 def _measured_by(free: Plan, careful: Plan) -> Plan:
-    """Return the careful plan with the bounds of the free plan; it is optimal if it is as good in every goal.
+    """Return the plan `careful` with the bounds of the plan `free`. The result is optimal if `careful` is as good as
+    `free` in every goal.
 
     `free`: the best plan without the topology spread. `careful`: a plan that keeps the spread in any order of binding.
-    The returned goals end with the first goal in which the careful plan is worse, because later goals have no known
-    bounds.
+    The returned goals end with the first goal in which `careful` is worse, because later goals have no known bounds.
     """
     goals: list[Goal] = []
     for best, goal in zip(free.goals, careful.goals, strict=False):

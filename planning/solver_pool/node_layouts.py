@@ -17,11 +17,15 @@ KEPT = 4
 """Number of layouts that each end keeps. A cluster has one layout for each topology that its gangs use."""
 
 _PackedNodes = tuple[int, tuple[tuple[str, ...], tuple[tuple[str, ...], ...]] | None, int, bytes, bytes]
-"""Number of the layout; its node names and paths if it is new; number of resources; free capacity; capacity that
-terminating pods occupy, empty if there is none.
+"""The nodes of a problem as a message to a worker.
+
+The values are the number of the node layout, the layout's node names and paths if it is new, and the number of
+resources. The free capacity follows, and the capacity that terminating pods occupy, empty if there is none.
 """
 _PackedVictims = tuple[tuple[str, ...], int, tuple[bytes, ...]]
-"""The keys of the victims; the number of resources; the columns of the victim table as bytes."""
+"""The victims of a problem as a message to a worker: their keys, the number of resources, and the columns of the victim
+table as bytes.
+"""
 
 
 class Sender:

@@ -43,14 +43,20 @@ GROWN_BYTES = 1 << 30
 SOLVER_SHARE = 0.75
 """The share of a caller's time after which the solver stops by itself and returns its best result."""
 WORKER_SHARE = 0.9
-"""The share of a caller's time after which the worker is killed. The rest is for a greedy plan of the parent."""
+"""The share of a caller's time after which the worker is killed. In the rest of the time the calling process looks for
+a greedy plan.
+"""
 _GRACE = 0.1
-"""The share of a caller's time by which the parent's greedy plan may exceed it, if a worker has sent no answer."""
+"""If a worker has sent no answer, the greedy search of the calling process may exceed the caller's time by this share
+of it.
+"""
 
 _TRIES = 8
-"""Number of domains in which the parent searches a greedy plan even after the time limit."""
+"""In how many domains the calling process looks for a greedy plan of a small problem even after the time limit."""
 _MOMENT = 50_000
-"""Members times nodes up to which the parent itself checks a rejection by searching a greedy plan."""
+"""The size of a problem (members times nodes) up to which a greedy search takes a moment only. So the calling process
+checks a worker's rejection of such a problem by a greedy search.
+"""
 
 
 class Workers:
@@ -155,11 +161,11 @@ class Workers:
         return answers[0] if answers else None
 
     def _ask(self, request: Request, seconds: float, last: Callable[[Reply], bool]) -> float:
-        """Pass every reply of a worker to `last` until it returns True. Return when the limit of the caller ends.
+        """Send a request to a worker, and pass each of its replies to `last` until `last` returns True. Return when the
+        caller's time limit ends.
 
-        `seconds`: that limit, from now. The time that a new worker needs to start is added to it.
-
-        A worker that fails, or for whose reply `last` raises `WorkerError`, is replaced.
+        `seconds`: the time limit, from now. The time that a new worker needs to start is added to it. A worker that
+        fails, or for whose reply `last` raises `WorkerError`, is replaced.
         """
         end = time.monotonic() + seconds
         if not self._free.acquire(timeout=seconds):

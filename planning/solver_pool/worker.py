@@ -49,11 +49,13 @@ PARENT_POLL_SECONDS = 1.0
 _LARGE = 1 << 18
 """Request size in bytes above which the worker returns free memory to the system after the answer."""
 EXPLAINING = 0.1
-"""The explanation of a late rejection may exceed the request's time limit by this share of it."""
+"""By which share of its time limit a request may take longer if its rejection is found late and still has to be
+explained.
+"""
 
 
 Tell = Callable[[Reply], None]
-"""Takes replies before the last one."""
+"""A function that sends a reply to the caller before the last reply."""
 Answering = Callable[[Request, Tell], Iterator[Reply]]
 
 
@@ -100,7 +102,8 @@ def serve(answering: Answering = answers) -> None:
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     decoder = msgspec.msgpack.Decoder(Request, dec_hook=Receiver().unpack)
     gc.freeze()
-    gc.disable()  # a collection during an answer costs as much as a small gang; there is time for it after the answer
+    # A garbage collection during an answer costs as much time as a small gang. It runs after the answer instead.
+    gc.disable()
     _say(sink, Ready())
     while (body := read(source)) is not None:
         _answer(answering, _received(decoder, body), sink)

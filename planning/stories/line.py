@@ -13,14 +13,17 @@ from planning.decision import Refusal, WaitReason
 
 _SHOWN = 3
 _LAST = "~"
-"""A text that sorts after every RFC 3339 time: a timed-out gang comes after the other gangs of its priority."""
+"""A text that sorts after every RFC 3339 time. Used as the creation time of a gang that timed out, so that this gang
+comes after the other gangs of its priority.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceInLine:
     """A gang's position among the gangs that wait for the same `thing`: capacity or a quota.
 
-    `before`: the gangs before it (`namespace/name`, the first in line first). `waiting`: how many gangs wait in all.
+    `before`: the gangs before it, as `namespace/name`, in the order in which they will be planned. `waiting`: how many
+    gangs wait in all.
     """
 
     before: tuple[str, ...]
@@ -37,7 +40,9 @@ class PlaceInLine:
 
 
 def in_line(gang: Manifest) -> bool:
-    """Whether the gang waits for nothing but capacity, quota or its turn. False for a gang that can never fit."""
+    """Whether the gang waits for nothing but capacity, quota or its turn. False for a gang that fits on no cluster
+    state.
+    """
     status: Mapping[str, Any] = gang.get("status") or {}
     if status.get("reason") == Refusal.NEVER_FITS.value:
         return False

@@ -20,7 +20,9 @@ TOLD_BY_EVENTS: Mapping[str, str] = {
     "Placed": "GangPlaced",
     "TimedOut": "GangTimedOut",
 }
-"""For each condition, the reason of the event that says more than the condition, as long as the event exists."""
+"""By condition of a Gang, the reason of the event that reports the same step with more detail. As long as the event
+exists, it is shown in place of the condition.
+"""
 WARNINGS = frozenset({"GangTimedOut"})
 """The reasons in `TOLD_BY_EVENTS` that are warnings."""
 _PLAIN: Mapping[str, str] = {"Complete": "all members exist"}
@@ -36,7 +38,7 @@ class Step:
     warning: bool = False
     times: int = 1
     of: str = ""
-    """The object of the event as `Kind name`; "" for the gang itself."""
+    """The object that the event is about, as `Kind name`; "" for the gang itself."""
 
 
 def moment(text: str) -> datetime:

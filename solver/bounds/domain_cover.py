@@ -1,8 +1,8 @@
 """Bounds by counting: the fewest domains that can hold some members, and the most members that a domain can hold.
 
-Every bound looks at one resource alone, or at the members of one shape alone. Members may be split between domains in
-it (the continuous bound of bin packing; Martello and Toth, Knapsack Problems, 1990, chapter 8). The tightest of these
-bounds holds, because a plan respects all resources and all shapes.
+Every bound looks at one resource alone, or at the members of one shape alone, and allows that a member is split between
+domains (the continuous bound of bin packing; Martello and Toth, Knapsack Problems, 1990, chapter 8). A plan respects
+all resources and all shapes, so the tightest of these bounds holds for it.
 """
 
 from collections import Counter
@@ -17,13 +17,16 @@ from solver.instance import Instance, Seat, instance_of
 from solver.problem import Member, Problem
 
 DomainCounts = tuple[int, ...]
-"""The values of goal 3 (compactness): for each level, widest first, the number of domains of the gang. If several sets
-have members, the sum over the sets follows each number.
+"""The values of goal 3 (compactness): for each level, widest first, the number of domains of the gang.
+
+If several sets have members, each level has a second number: the domains of each set, summed over the sets. For
+example, (1, 2, 3, 4) means one rack and three nodes for a gang of two sets. Both sets use the rack, and each of them
+uses two nodes.
 """
 
 _PLENTY = 2
-"""If a domain has this many times what the gang's minimum requests of each resource, `too_few` skips the slower check
-of how members pack on nodes.
+"""`too_few` skips the slower check of how members pack on nodes in domains with plenty of capacity. A domain has plenty
+if it has this many times what the gang's minimum requests, of each resource.
 """
 _MIXTURES = 1000
 """The most combinations of members of different shapes that `_packable` enumerates for one node. If there are more
@@ -62,8 +65,10 @@ class Covers:
         return needed
 
     def capacities(self, level: int) -> Counts:
-        """Return the capacity of each domain of `level`: domains x (resources + shapes). The columns are free amounts
-        of each resource, then how many members of each shape fit.
+        """Return the capacity of each domain of `level`, as an array domains x (resources + shapes).
+
+        The first columns are the free amounts of each resource. The other columns are the numbers of members of each
+        shape that fit.
         """
         return self.instance.tree.summed(level, self._capacities)
 
@@ -82,8 +87,8 @@ class Covers:
         return len(held) + int(np.where(needed > 0, fewest, 0).max(initial=0))
 
     def fewest(self, level: int, narrower: int, seats: Sequence[Seat]) -> Counts:
-        """Return, by domain of `level` (or ROOT), a lower bound on how many domains of the level `narrower` inside it
-        together hold these members.
+        """Return, by domain of `level` (or ROOT, the whole cluster), a lower bound on how many domains of the level
+        `narrower` inside it together hold these members.
 
         No member in `seats` may be pinned.
         """
@@ -104,8 +109,11 @@ class Covers:
         return most
 
     def useful(self, level: int, seats: list[Seat], most: int) -> NDArray[np.bool_]:
-        """Return, by domain of `level`, whether it can be one of a group of at most `most` domains that together hold
-        these members.
+        """Return, by domain of `level`, whether a plan that uses at most `most` domains of the level can use this
+        domain.
+
+        A domain is not useful if it holds too few of the members `seats` even together with the `most` - 1 domains that
+        have the most capacity.
         """
         held, capacities, needed = self._missing(level, seats)
         # best: (others + 1) x columns, the largest capacities of each column. with_it: domains x columns, the capacity
@@ -119,10 +127,10 @@ class Covers:
         return useful
 
     def _missing(self, level: int, seats: list[Seat]) -> tuple[set[int], Counts, Counts]:
-        """Return three values: the domains of `level` with pinned members, the capacities of the other domains, and the
-        needs that the other domains must cover.
+        """Return three values: the domains of `level` with pinned members among `seats`, the capacities of the other
+        domains, and the needs that these other domains must cover.
 
-        The capacities are domains x columns; the rows of domains with pinned members are 0.
+        The capacities are an array domains x columns. The rows of domains with pinned members are 0.
         """
         held = {
             self.instance.tree.domain(level, self.instance.pinned_node(seat)) for seat in seats if self._pinned(seat)
@@ -138,8 +146,8 @@ class Covers:
 
 
 def too_few(instance: Instance, level: int) -> NDArray[np.bool_]:
-    """Return, by domain of `level` (or ROOT), whether counting proves that it cannot hold the gang's minimum. False:
-    the domain may hold it.
+    """Return, by domain of `level` (or ROOT, the whole cluster), whether counting proves that it cannot hold the gang's
+    minimum. False: the domain may hold it.
 
     Pinned members count as placed, in whichever domain they are.
     """
@@ -167,8 +175,8 @@ def too_few(instance: Instance, level: int) -> NDArray[np.bool_]:
 
 
 def _short(instance: Instance, problem: Problem, level: int) -> NDArray[np.bool_]:
-    """Return, by domain of `level`, whether it lacks capacity for the minimum of some set, or lacks a resource for the
-    minimums of all sets together.
+    """Return, by domain of `level`, whether the domain lacks capacity for the minimum of some set, or lacks a resource
+    for the gang's minimum.
 
     `problem`: the problem of the instance, or the problem with some of its sets only.
     """
@@ -205,9 +213,9 @@ def _packable(instance: Instance) -> Counts:
     counts = most.max(axis=0, initial=0) + 1
     if len(shapes) == 1 or np.prod(counts, dtype=np.float64) > _MIXTURES:
         return bound
-    # mixtures: mixtures x shapes, every combination of numbers up to what any node holds; used: mixtures x resources.
-    # The bound of a node is the maximum of each resource over the mixtures that fit there: a knapsack by enumeration,
-    # for few shapes.
+    # mixtures: mixtures x shapes. A mixture is a number of members of each shape, each number up to the most that any
+    # node holds. used: mixtures x resources. The bound of a node is the maximum of each resource over the mixtures that
+    # fit on the node: a knapsack by enumeration, for few shapes.
     mixtures = np.array(list(np.ndindex(*counts.tolist())), dtype=np.int64)
     used = mixtures @ asked
     for node in np.flatnonzero(usable).tolist():
@@ -217,11 +225,10 @@ def _packable(instance: Instance) -> Counts:
 
 
 def _least_demand(problem: Problem) -> Counts:
-    """Return, by resource, a lower bound on what the members of the gang's minimum request. Pinned members request
-    nothing.
+    """Return, by resource, a lower bound on what the members that are needed for the gang's minimum request.
 
-    Each set counts with the members that are missing to its minimum, and the gang with the further members that its own
-    minimum needs. The smallest requests are counted first.
+    Pinned members request nothing. First, each set needs as many further members as it lacks to its own minimum. Then
+    the gang may need more members to reach its minimum. The members with the smallest requests are counted.
     """
     requests = np.array([shape.requests for shape in problem.shapes], dtype=np.int64)
     requests = requests.reshape(len(problem.shapes), len(problem.resources))
@@ -243,11 +250,12 @@ def _least_demand(problem: Problem) -> Counts:
 
 
 def most_members(instance: Instance, members: Sequence[Member], level: int) -> Counts:
-    """Return, by domain of `level` (or ROOT), an upper bound on how many of the members `members` it can hold.
+    """Return, by domain of `level` (or ROOT, the whole cluster), an upper bound on how many of the members `members`
+    the domain can hold.
 
-    The bound is the smaller of two numbers. One is the members that fit if each shape had the domain for itself, summed
-    over the shapes. The other is how often the smallest request of a resource fits, for the resource where this is
-    least.
+    The bound is the smaller of two numbers. The first is summed over the shapes: the members of the shape that fit if
+    no other member is in the domain. The second is computed for each resource, and the least is taken: how often the
+    smallest request of the resource fits on the domain's nodes.
     """
     problem, tree = instance.problem, instance.tree
     counts = Counter([member.shape for member in members])
@@ -277,5 +285,7 @@ def certainly_none(problem: Problem) -> bool:
 
 
 def too_small(instance: Instance) -> bool:
-    """Return whether counting proves that no domain of the gang's required level (or ROOT) can hold the minimum."""
+    """Return whether counting proves that no domain of the gang's required level (or ROOT, the whole cluster) can hold
+    the minimum.
+    """
     return bool(too_few(instance, deciding_level(instance.problem)).all())

@@ -28,8 +28,9 @@ def closure_of_nodes(problem: Problem, nodes: Iterable[int]) -> tuple[int, ...] 
     stay = [rule.victims for rule in problem.affinities] + [rule.victims for rule in problem.spreads]
     if any(stay):
         return None
-    # places: nodes, going: victims, both as flags. Invariant: every flagged victim must go. One pass over the gangs is
-    # enough: the other victims of a broken gang are on other nodes, and break no other gang.
+    # places: flags by node, whether the node is among `nodes`. going: flags by victim, whether the victim must be
+    # evicted. One pass over the running gangs is enough: the other victims of a broken gang are on other nodes, and
+    # their eviction breaks no further gang.
     places = np.zeros(len(problem.nodes), dtype=np.bool_)
     places[list(nodes)] = True
     going = places[problem.victims.node]

@@ -32,10 +32,11 @@ def sorted_kinds(instance: Instance) -> tuple[MemberClass, ...]:
 
 
 def by_shape(instance: Instance) -> tuple[MemberClass, ...] | None:
-    """Return one member class for each set and shape, if counts decide all goals before goal 5 (`ranks`) when every
-    member is placed.
+    """Return one member class for each set and shape, if counts of members per node decide the goals before goal 5
+    (`ranks`) when every member is placed.
 
-    None if slices distinguish members of a shape, or if each class would have one member only.
+    None if slices distinguish members of a shape, so that counts do not suffice. None also if each class would have one
+    member only, so that counting gains nothing.
     """
     if any(pod_set.slices for pod_set in instance.problem.sets):
         return None

@@ -35,8 +35,9 @@ WORTHWHILE = 12
 NodesCallback = Callable[[Nodes], None]
 """A function that receives a plan as the node of every member, by set and rank."""
 Values = Mapping[str, tuple[int, ...]]
-"""Values of the goals from compactness on, or of the first of these goals. The keys are those of
-`solver.objective.ordered`, such as "compactness" or "waste/a".
+"""The values of some goals, by the keys of `solver.objective.ordered`, such as "compactness" or "waste/a".
+
+These are all goals from compactness on, or the first of these goals.
 """
 
 
@@ -85,14 +86,18 @@ class _Branch:
 
     @cached_property
     def sign(self) -> object:
-        """A key that is equal for two domains if they differ in names only, so that their plans are alike."""
+        """A key that is equal for two domains if they differ in names only, so that a plan for one of them also fits
+        the other.
+        """
         return _sign(self.part, self.level, 0)
 
     @cached_property
     def around(self) -> Values:
-        """The potential of the domain and of each wider domain around it, which decide the parts (a) and (b) of waste.
+        """The potential of the domain, and of each wider domain around it, under the keys of the parts (a) and (b) of
+        waste.
 
-        The capacity that the gang uses is left out, because it is the same for every plan inside.
+        The value of these parts is this potential minus the capacity that the gang uses, which is equal in every plan
+        inside the domain. So the potential alone compares the parts.
         """
         instance, node = self.instance, self.nodes[0]
         return {
@@ -128,7 +133,7 @@ class _Leaf:
 
     @cached_property
     def key(self) -> ComparisonKey:
-        """The goal values in their order, by which two plans are compared."""
+        """The goal values in the order of the goals. The plan with the smaller key is better."""
         return ordered(self.values)
 
 
@@ -179,8 +184,8 @@ def _by_domains(
 
 
 def _widest(instance: Instance, mixtures: Mixtures | None) -> int:
-    """Return the widest level whose domains are solved: the required level (or ROOT) with the dynamic programme, else
-    level 0.
+    """Return the widest level whose domains are solved: the required level (or ROOT, the whole cluster) with the
+    dynamic programme, else level 0.
     """
     if mixtures is None:
         return 0
@@ -258,8 +263,8 @@ def _solved(
 def _may_win(branch: _Branch, alike: Values | None, best: _Leaf | None) -> bool:
     """Return whether a domain may have the best plan, if a domain that differs from it in names only is solved already.
 
-    `alike`: the goal values of the solved domain's plan; None: it has no plan. `best`: the best plan so far. The
-    domains around the two domains may differ, too.
+    `alike`: the goal values of the solved domain's plan; None: it has no plan. `best`: the best plan so far. The wider
+    domains around the two domains may have different capacity, so the parts (a) and (b) of waste are those of `branch`.
     """
     if alike is None:
         return False
@@ -268,8 +273,8 @@ def _may_win(branch: _Branch, alike: Values | None, best: _Leaf | None) -> bool:
 
 
 def _branches(instance: Instance, level: int, mixtures: Mixtures | None) -> Iterator[_Branch]:
-    """Yield the domains of a level (or ROOT) that may hold every member, by counting. Each has the bounds of
-    its plans.
+    """Yield the domains of a level (or ROOT, the whole cluster) that may hold every member, by counting. Each has the
+    bounds of its plans.
     """
     covers = Covers(instance)
     enough = np.all(covers.capacities(level) >= covers.needs(instance.pending), axis=1).tolist()
@@ -286,8 +291,8 @@ def _branches(instance: Instance, level: int, mixtures: Mixtures | None) -> Iter
 
 
 def _least_terminating(instance: Instance, level: int) -> list[int]:
-    """Return, by domain of `level`, a lower bound on the capacity of terminating pods that all pending members together
-    use if they are placed there.
+    """Return, by domain of `level`, a lower bound on terminating capacity: what all pending members use in the domain
+    while terminating pods still hold it.
     """
     nodes, scarce = instance.problem.nodes, instance.scarce
     now = np.where(instance.usable, np.maximum(nodes.free[:, scarce] - nodes.terminating[:, scarce], 0), 0)
@@ -328,10 +333,10 @@ def _sign(part: Instance, level: int, domain: int) -> object:
 
 
 def _distinctions(part: Instance, node: int) -> object:
-    """Return what can make a node different from all other nodes: its pinned members, and its groups for exclusions,
-    separations and affinity.
+    """Return what can make a node different from all other nodes: its pinned members, and the groups of exclusions,
+    separations and pod affinity that it belongs to.
 
-    Empty if the node has no pinned member and no such group.
+    Empty if the node has no pinned member and belongs to no such group.
     """
     pinned = tuple(seat for seat in part.pinned if part.pinned_node(seat) == node)
     problem = part.problem

@@ -1,9 +1,9 @@
 """Leave out domains that no most compact plan can use: such a domain and the best other domains together hold too
 little.
 
-A bound gives, for each level from the widest on, the fewest domains that can hold the gang. A plan is sought within the
-domains that can be among so few. If the plan meets the bounds, all most compact plans lie there. If the plan does not
-meet them, its numbers of domains are upper bounds for the next attempt.
+A bound gives, for each level from the widest on, the fewest domains that can hold the gang. Only domains that can be
+part of such a choice of few domains stay, and a plan is sought within them. If the plan meets the bounds, all most
+compact plans lie within these domains. If not, the plan's numbers of domains are upper bounds for the next attempt.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def compact(
 ) -> Compact:
     """Return an instance of which every member must be placed, without the domains that no most compact plan can use.
 
-    `cheap`: a function that returns whether a plan evicts no more than it must; None: every plan counts as cheap.
+    `cheap`: returns whether a plan has the least possible price of victims; None: every plan counts as cheap.
     `worthwhile`: the number of usable nodes from which on domains are left out.
     """
     seats = [*instance.pinned, *instance.pending]
@@ -87,10 +87,10 @@ def spread_of(instance: Instance, solved: Solved) -> DomainCounts:
 
 
 def _at_best(instance: Instance, seats: list[Seat]) -> tuple[list[Instance], DomainCounts]:
-    """Return two values: the instance narrowed level by level, and the lower bound on the number of domains of each
-    level. Each level is narrowed to the domains that a plan with only so many domains can use.
+    """Return two values: a list of ever smaller instances, and the lower bound on the number of domains of each level.
 
-    The first instance of the list is the whole one; the instance at index n is narrowed on the first n levels.
+    The first instance of the list is the whole one. The instance at index n is narrowed on its first n levels. On such
+    a level it has only the domains that a plan with the least number of domains can use.
     """
     chain, bounds = [instance], list[int]()
     sets = [[seat for seat in seats if seat.pod_set == position] for position in range(len(instance.problem.sets))]

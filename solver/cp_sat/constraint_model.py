@@ -31,8 +31,8 @@ def model_of(instance: Instance, kinds: tuple[MemberClass, ...]) -> Model:
 
 
 def _room(model: Model) -> None:
-    """Add the capacity: on every node, the members' requests fit into the free amounts plus those of evicted victims,
-    by resource.
+    """Add the capacity constraints: on every node, placed members request no more of a resource than is free once the
+    node's victims are evicted.
     """
     for node, seats in enumerate(model.instance.deadline.iterate(model.on_node)):
         if seats:
@@ -41,8 +41,10 @@ def _room(model: Model) -> None:
 
 
 def _room_of(model: Model, node: int, resource: int, free: int, seats: list[tuple[int, IntVar]]) -> None:
-    """Add the capacity of one resource on one node. If `free` is negative, the constraint binds only if a member that
-    requests the resource is placed there. `seats`: pairs of a member class and its variable on the node.
+    """Add the capacity of one resource on one node. `seats`: pairs of a member class and its variable on the node.
+
+    If `free` is negative, the node is overcommitted even if no member is placed on it. Then the constraint binds only
+    if a member that requests the resource is placed there.
     """
     problem, cp = model.instance.problem, model.cp
     asked = [(problem.shapes[model.kinds[kind].shape].requests[resource], variable) for kind, variable in seats]
@@ -148,8 +150,8 @@ def _one_slice(model: Model, pod_set: int, level: int, ranks: range) -> None:
 
 
 def _multiples(model: Model) -> None:
-    """Add the multiples: in each domain of the level, the number of placed members of a set, or of the gang, is a
-    multiple of `rule.of`.
+    """Add the `Multiple` constraints of the sets and of the gang. Each one requires that the number of placed members
+    in each domain of a level is a multiple of `of`.
     """
     for position, pod_set in enumerate(model.instance.problem.sets):
         for rule in pod_set.multiples:
@@ -172,7 +174,7 @@ def _add_multiples(model: Model, pod_set: int, level: int, of: int) -> None:
 
 
 def _caps(model: Model) -> None:
-    """Add the caps: each domain of the level holds at most `rule.count` members of a set."""
+    """Add the `Cap` constraints: each domain of the constraint's level holds at most `count` members of the set."""
     for position, pod_set in enumerate(model.instance.problem.sets):
         for rule in pod_set.caps:
             for domain in model.set_touched[position][rule.level]:

@@ -20,7 +20,7 @@ def _placed(model: Model, pod_set: int) -> Sum:
 
 
 def _add_multiples(model: Model, gang: GangRules, rule: Multiple) -> None:
-    """Add the constraint that each domain of the level holds a multiple of `rule.of` members of the gang."""
+    """Add the constraint `rule`: each domain of its level holds a multiple of `rule.of` members of the gang."""
     most = sum(len(model.instance.problem.sets[pod_set].members) for pod_set in gang.pod_sets)
     domains = {domain for pod_set in gang.pod_sets for domain in model.set_touched[pod_set][rule.level]}
     for domain in sorted(domains):

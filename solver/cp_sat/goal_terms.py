@@ -119,8 +119,10 @@ def terminating(model: Model, _solution: Solution) -> Iterator[Stage]:
 
 
 def _room_now(model: Model, node: int) -> Sum:
-    """Return a node's free capacity of the scarcest resource without the part that terminating pods hold. It is
-    negative if terminating pods hold more than is free.
+    """Return a node's free capacity of the scarcest resource, without the part that terminating pods still hold, as a
+    model expression.
+
+    Capacity that evictions free is included. The value is negative if terminating pods hold more than is free.
     """
     instance = model.instance
     each = instance.problem.nodes[node]
@@ -132,8 +134,10 @@ def _room_now(model: Model, node: int) -> Sum:
 
 
 def _wait_for(model: Model, taken: Sum, now: Sum, wait: IntVar) -> None:
-    """Add a constraint on the variable `wait`: it is at least `taken` minus `now`. If `now` is negative, it is at least
-    `taken`.
+    """Add a lower bound on the variable `wait`, the used capacity of a node that terminating pods still hold.
+
+    `taken`: the capacity that members use on the node. `now`: the capacity that is free without waiting. `wait` is at
+    least `taken` minus `now` or, if `now` is negative, at least `taken`.
     """
     beyond = model.cp.add((taken + now.times(-1)).expression() <= wait)
     if now.constant < 0:
@@ -145,9 +149,9 @@ def _wait_for(model: Model, taken: Sum, now: Sum, wait: IntVar) -> None:
 def waste(model: Model, solution: Solution) -> Iterator[Stage]:
     """Goal 4, `waste`: minimise the free capacity that remains, in four parts.
 
-    (a) counts the narrowest domain that holds the gang, (b) the wider domains around it, (c) the touched domains inside
-    it, level by level. (d) is the number of touched domains inside it that have capacity left. The gang uses the same
-    amount in every plan, so (a) to (c) reduce to the potential of the domains.
+    (a) counts the narrowest domain that holds the gang, (b) the wider domains around it, and (c) the touched domains
+    inside it, level by level. (d) is the number of touched domains inside it that have capacity left. The gang uses the
+    same amount in every plan, so (a) to (c) reduce to the potential of the domains.
     """
     if not any(placed_in_sets(model, solution)):
         return
@@ -187,15 +191,17 @@ def ranks(model: Model, solution: Solution) -> Iterator[Stage]:
 
 def _cross_into_each(model: Model, pod_set: int, level: int, crossings: list[Sum]) -> None:
     """Add a constraint: if the members of a set are in n domains, at least n - 1 pairs of consecutive members lie in
-    different domains. The constraint is redundant, but with it CP-SAT proves the optimum much sooner. `crossings`: for
-    each pair, 1 if it does.
+    different domains.
+
+    The constraint is redundant, but with it CP-SAT proves the optimum much sooner. `crossings`: for each pair, an
+    expression that is 1 if its members lie in different domains, else 0.
     """
     domains = total(model.set_touched[pod_set][level].values())
     model.cp.add((total(crossings) + domains.times(-1)).expression() >= -1)
 
 
 def apart(model: Model) -> bool:
-    """Return whether every member class of the model has one member."""
+    """Return whether every member class of the model has one member, so that variables name single members."""
     return all(len(kind.ranks) == 1 for kind in model.kinds)
 
 
@@ -223,13 +229,15 @@ def _narrowest_level(model: Model, solution: Solution) -> int:
 
 
 def _count(goal: str, part: str, flags: list[IntVar]) -> Stage:
-    """Return the stage that minimises how many of the flags are 1."""
+    """Return a stage of the goal `goal` that minimises how many of the flags are 1."""
     return Stage(goal, part, Sum(tuple((1, flag) for flag in flags)), 0, len(flags))
 
 
 def _potential(model: Model, solution: Solution, level: int, part: str, *, single: bool) -> Stage:
-    """Return a stage of goal 4 (waste): the summed potential of the touched domains of a level. `single`: whether
-    exactly one domain of the level is touched.
+    """Return a stage of goal 4 (waste): minimise the summed potential of the touched domains of a level.
+
+    `part`: the part of the goal. `single`: whether exactly one domain of the level is touched, which gives a better
+    bound.
     """
     instance = model.instance
     weighted = [(instance.domain_potential(level, domain), flag) for domain, flag in model.touched[level].items()]
@@ -240,7 +248,7 @@ def _potential(model: Model, solution: Solution, level: int, part: str, *, singl
 
 
 def _with_room_left(model: Model, level: int, part: str) -> Stage:
-    """Return a stage of goal 4 (waste): the number of touched domains of a level that have capacity left.
+    """Return a stage of goal 4 (waste): minimise the number of touched domains of a level that have capacity left.
 
     A domain has no capacity left only if the gang uses all of the domain's potential.
     """
@@ -288,8 +296,8 @@ def _placed_seats(model: Model, solution: Solution) -> list[Seat]:
 
 
 def _neighbours(model: Model, solution: Solution) -> list[tuple[Seat, Seat]]:
-    """Return the pairs of placed members of one set that follow each other by rank. Pinned members are included, and
-    members that are not placed are skipped.
+    """Return the pairs of consecutive placed members of one set, by rank. Pinned members are included. A member that is
+    not placed is skipped, so its neighbours form a pair.
     """
     placed = sorted(
         [*_placed_seats(model, solution), *model.instance.pinned], key=lambda seat: (seat.pod_set, seat.rank)
@@ -311,8 +319,8 @@ def _crossing(model: Model, pair: tuple[Seat, Seat], level: int) -> Sum:
 
 
 def _presence(model: Model, seat: Seat, level: int) -> dict[int, Sum]:
-    """Return, by domain of a level that the member may be in, a model expression that is 1 if the member is there, else
-    0.
+    """Return, for each domain of a level in which the member may be, a model expression that is 1 if the member is in
+    it, else 0.
     """
     instance = model.instance
     if instance.member(seat).node is not None:

@@ -1,7 +1,8 @@
-"""Goals of a model with several gangs that differ from the goals of one gang: compactness and waste.
+"""Goals of a model with several gangs that are stated differently than for one gang: compactness and waste.
 
-The value of a goal is the sum of the gangs' values (docs/decisions/0002). The stages of all other goals are such sums
-without any change.
+The value of a goal is the sum of the gangs' values (docs/decisions/0002). The stages of one gang count all members of a
+model together. For all other goals, such a stage is the sum over the gangs already. For compactness and waste it is
+not, because two gangs in one domain count the domain twice.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +21,9 @@ Touched = list[dict[int, Sum]]
 
 
 class JointGoals:
-    """The goals of a joint problem. `gangs`: for each gang, its sets; earlier gangs come first."""
+    """States compactness and waste of a joint problem as stages. `gangs`: for each gang, the positions of its sets;
+    earlier gangs come first.
+    """
 
     def __init__(self, gangs: Sequence[Sequence[int]]) -> None:
         self._gangs = tuple(tuple(sets) for sets in gangs)
@@ -31,8 +34,8 @@ class JointGoals:
         """The functions that state the goal terms from compactness to waste, for the argument `where` of
         `solve_within`.
 
-        Compactness and waste are stated by this class. Before waste comes `precedence`. All other terms are stated as
-        for one gang.
+        `compactness`, `precedence` (just before waste) and `waste` are methods of this class. All other terms are
+        stated as for one gang.
         """
         joint = {"compactness": self.compactness, "waste": self.waste}
         spread, start, room = (
@@ -60,8 +63,10 @@ class JointGoals:
                 yield Stage(f"compactness/{name}", "sets", total(flags), least, len(flags))
 
     def precedence(self, model: Model, _solution: goals.Solution) -> Iterator[Stage]:
-        """Goal 3, `compactness`: minimise the domains of the first gang, then of the second, and so on. The sums over
-        all gangs keep their value. No stage if there is only one gang.
+        """Goal 3, `compactness`: minimise the number of domains of the first gang, then of the second, and so on.
+
+        The sums over all gangs are fixed already, so this only decides which gang is the more compact one. No stage if
+        there is only one gang.
         """
         if len(self._gangs) < 2:  # noqa: PLR2004 -- a single gang precedes none
             return
@@ -136,8 +141,8 @@ def _narrowest(model: Model, sets: Sequence[int], solution: goals.Solution) -> i
 
 
 class _View:
-    """The free capacity that counts as waste of one gang: the capacity of nodes where pending members of the gang may
-    run.
+    """The free capacity that counts as waste of one gang: the free capacity of the nodes on which pending members of
+    the gang may run.
     """
 
     def __init__(self, model: Model, eligible: frozenset[int], touched: Touched) -> None:
@@ -145,10 +150,11 @@ class _View:
         self.tree, self.names = model.instance.tree, model.instance.problem.levels
 
     def waste(self, narrowest: int) -> Iterator[tuple[tuple[int, int, str], tuple[Sum, int]]]:
-        """Yield the parts (a) to (d) of waste: for each part a sort key, its value as a model expression, and an upper
-        bound of this value.
+        """Yield the parts of waste: for each part a sort key, its value as a model expression, and an upper bound of
+        this value.
 
-        `narrowest`: the narrowest level of which one domain holds the gang.
+        The parts (a) to (d) are those of `solver.objective.WASTE`. `narrowest`: the narrowest level of which one domain
+        holds the gang.
         """
         depth = len(self.names)
         yield (0, 0, "a"), self._left(narrowest)
@@ -167,15 +173,17 @@ class _View:
         return {0: Sum((), 1)} if level == ROOT else self.touched[level]
 
     def _inside(self, level: int, domain: int) -> tuple[int, Sum]:
-        """Return the potential of a domain for this gang, and the amount of this potential that all gangs use."""
+        """Return two values: the potential of a domain for this gang, and what members of all gangs use of the scarcest
+        resource on the same nodes.
+        """
         nodes = [node for node in self.tree.nodes(level, domain) if node in self.eligible]
         return sum(self.model.instance.potential[node] for node in nodes), total(
             self.model.used(node) for node in nodes
         )
 
     def _left(self, level: int) -> tuple[Sum, int]:
-        """Return two values: the free capacity that remains in the touched domains of a level, and an upper bound of
-        it.
+        """Return two values: the free capacity that remains in the touched domains of a level, as a model expression,
+        and its upper bound.
         """
         left, most = [], 0
         for domain, flag in self._domains(level).items():
@@ -190,8 +198,8 @@ class _View:
         return total(left), most
 
     def _unfilled(self, level: int) -> tuple[Sum, int]:
-        """Return two values: the number of touched domains of a level that have capacity left, and an upper bound of
-        this number.
+        """Return two values: the number of touched domains of a level that have capacity left, as a model expression,
+        and its upper bound.
         """
         left = []
         for domain, flag in self._domains(level).items():

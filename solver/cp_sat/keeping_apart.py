@@ -1,4 +1,8 @@
-"""Exclusions, separations and conflicts as constraints of a CP-SAT model: host ports and anti-affinity."""
+"""Constraints of a CP-SAT model that keep pods apart, because of host ports and anti-affinity.
+
+An exclusion limits the members of some shapes in a group of nodes. A separation keeps two lists of shapes apart. A
+conflict keeps members off a node until certain victims are evicted.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -9,7 +13,9 @@ from solver.cp_sat.variables import Model
 from solver.problem import Conflict, Exclusion, Separation
 
 Coming = list[tuple[int, int, IntVar]]
-"""Members that may be placed: the member class, the node, and the variable for how many of the class are there."""
+"""New members as triples: a member class, a node, and the variable that counts the members of the class that the plan
+places on the node.
+"""
 
 
 def add_exclusions(model: Model) -> None:
@@ -74,13 +80,13 @@ def _add_conflict(model: Model, rule: Conflict) -> None:
 
 
 def none_of(model: Model, coming: Coming) -> None:
-    """Add constraints that none of the members in `coming` is placed."""
+    """Forbid that the plan places any of the members in `coming`."""
     for _, _, variable in coming:
         model.cp.add(variable == 0)
 
 
 def only_if(model: Model, coming: Coming, flag: IntVar) -> None:
-    """Add constraints that the members in `coming` are placed only if the flag is 1."""
+    """Allow that the plan places members in `coming` only if the flag is 1."""
     for kind, node, variable in coming:
         model.cp.add(variable <= model.most(kind, node) * flag)
 

@@ -199,8 +199,8 @@ class Search:
         """Return how many values a stage can have. `first`: all earlier stages of its batch have only one possible
         value.
 
-        If `first`, the optimum is at most the stage's present value. Otherwise the optimum may be larger, because an
-        earlier stage may improve.
+        If `first`, the stage's present solution bounds its optimum from above. Otherwise its optimum may exceed its
+        present value, because an earlier stage may improve at its cost.
         """
         known = first and stage.sum.known(self.solution)
         return (stage.sum.value(self.solution) if known else stage.most) - stage.least + 1
@@ -224,8 +224,8 @@ class Search:
         return False
 
     def lower(self, number: Sum) -> None:
-        """Minimise `number` among the solutions that keep the values of all fixed stages. `number` itself is not fixed
-        afterwards.
+        """Minimise `number` among the solutions that keep the values of all fixed stages. The value that is reached is
+        not fixed.
         """
         before = self.solution
         self.cp.minimize(number.expression())
@@ -253,8 +253,8 @@ class Search:
             self.cp.add(fixed.expression() == value)
 
     def _close(self, batch: Sequence[tuple[Stage, int]]) -> None:
-        """Finish a batch of stages: if a stage can improve, minimise them as one number. Then record and fix their
-        values.
+        """Finish a batch of stages. If a stage can still improve, minimise all stages of the batch as one number. Then
+        record and fix the values of the stages.
         """
         if any(span > 1 or not stage.sum.known(self.solution) for stage, span in batch):
             self._prove(batch)
@@ -293,7 +293,7 @@ class Search:
         self.proven = proven
 
     def _small(self) -> bool:
-        """Return whether the model has so few variables that presolve does not pay."""
+        """Return whether the model has so few variables that CP-SAT's presolve takes longer than it saves."""
         return len(self.solution) <= SMALL
 
     def _solve(self, *, share: float, most: float = inf) -> tuple[SolveStatus, int | None]:

@@ -16,8 +16,8 @@ def add_affinities(model: Model) -> None:
 
 
 def _add_affinity(model: Model, rule: Affinity) -> None:
-    """Add one pod affinity constraint: nodes without a group get no member of its `shapes`, and neither do groups
-    without a matching pod.
+    """Add one pod affinity constraint. Members of the constraint's `shapes` are placed only on nodes that are in a
+    group, and only in groups with a matching pod.
     """
     alone = _alone(model, rule)
     nowhere = (node for node in range(len(model.on_node)) if any(group[node] is None for group in rule.groups))
@@ -41,8 +41,8 @@ def _add_affinity(model: Model, rule: Affinity) -> None:
 
 
 def _alone(model: Model, rule: Affinity) -> IntVar | None:
-    """Return a flag that may be 1 only if no group has a matching pod. Then the members may start a group by
-    themselves.
+    """Return a flag that may be 1 only if no group has a matching pod. If it is 1, the members of the constraint may
+    start one group, because they match their own affinity term.
 
     None if the constraint does not allow this, or if some group certainly has a matching pod.
     """

@@ -1,8 +1,9 @@
 """Quotas that queues and cohorts share, as linear constraints of a CP-SAT model.
 
-A share is a queue or a cohort. A variable holds the share's use beyond its `kept`, and counts as use of the share's
-parent. CP-SAT can give the variable a value that is too large but none that is too small. A value that is too large
-only makes the constraints stricter, so the constraints are exact.
+A share is a queue or a cohort, with its part of the quota. The part of a share's use beyond `QuotaShare.kept`, the
+quota that it does not lend, counts as use of its parent. A variable holds this part. CP-SAT can give the variable a
+value that is too large but none that is too small. A value that is too large only makes the constraints stricter, so
+the constraints are exact.
 """
 
 from collections.abc import Iterator
@@ -30,8 +31,11 @@ class _Bound:
 
 
 class _Rows:
-    """The constraints of one quota. `used[share]`: what is charged to a share itself, plus what the shares below it use
-    beyond their `kept`.
+    """The constraints of one quota.
+
+    `used[share]`: the use of a share. It has two parts: what is charged to the share directly, and what each share
+    below it uses beyond the quota that it does not lend. `coming[share]`: the new members that may be charged to a
+    share. They are triples of a member class, a node and the variable that counts them there.
     """
 
     def __init__(self, model: Model, quota: Quota) -> None:
@@ -49,7 +53,7 @@ class _Rows:
                 self._add_rows_of(share)
 
     def _charge(self) -> None:
-        """Add what each member uses to the use of the share that it is charged to."""
+        """Add the quota that members use to the use of the share to which they are charged."""
         instance = self.model.instance
         for charge in self.quota.charges:
             used = self.used[charge.share]
@@ -67,7 +71,11 @@ class _Rows:
             used.least, used.most = used.least + held, used.most + held + ranks * charge.amount
 
     def _lent(self) -> list[Sum]:
-        """Return, by share, what it uses beyond its `kept`. Add this amount to the use of the share's parent."""
+        """Return, by share, how much it uses beyond the quota that it does not lend (`QuotaShare.kept`), as a model
+        expression.
+
+        This amount is added to the use of the share's parent.
+        """
         beyond = []
         for share, used in zip(self.quota.shares, self.used, strict=True):
             least, most = max(0, used.least - share.kept), max(0, used.most - share.kept)
@@ -84,8 +92,8 @@ class _Rows:
         return beyond
 
     def _add_rows_of(self, share: int) -> None:
-        """Add the constraints of a share. If pods outside the problem break one of the constraints already, all of them
-        bind only if a member charged to the share is placed.
+        """Add the constraints of a share. If the use of pods outside the problem breaks one of them already, all of
+        them bind only if a member charged to the share is placed.
         """
         rows = list(self._rows_of(share))
         if all(least <= most for _, least, most in rows):

@@ -22,8 +22,8 @@ from solver.plan import Plan
 from solver.problem import Limits
 
 Stated = tuple[goals.GoalStages, ...]
-"""The functions that state the terms of one phase as stages. The next phase's stages depend on the values that this
-phase reaches.
+"""The functions that state the goal terms of one `SolvePhase` as stages. The stages of the next phase depend on the
+values that this phase reaches.
 """
 
 _MOST_SEATS = 400_000
@@ -55,8 +55,8 @@ class _Asked:
     """The options of one solve.
 
     `wanted`: the names of the goal terms to optimise. `where`: the functions that state the terms from compactness to
-    waste, by phase. `start`: the plan from which the search starts; None: any solution. `least`: known lower bounds of
-    stages, by goal and part.
+    waste, by phase. `start`: the plan from which the search starts; None: any solution. `least`: lower bounds of stages
+    that are known already, by goal and part.
     """
 
     wanted: frozenset[str]
@@ -94,9 +94,9 @@ def solve_within(
     """Return the best placement of an instance by CP-SAT, within a budget that several searches share.
 
     `SolveStatus.INFEASIBLE`: it is confirmed that no placement exists. `SolveStatus.UNKNOWN`: time ran out, or the
-    model would be too large. `wanted`: the names of the terms to optimise; None: all. `where`: functions that state the
-    terms from compactness to waste, in place of the usual ones. `start`: a plan from which the search starts; None:
-    any. `least`: known lower bounds of stages, by goal and part.
+    model would be too large. `wanted`: the names of the goal terms to optimise; None: all. `where`: functions that
+    state the terms from compactness to waste, by phase; None: those for one gang. `start`: a plan from which the search
+    starts; None: any solution. `least`: lower bounds of stages that are known already, by goal and part.
     """
     asked = _Asked(terms() if wanted is None else wanted, where or stated(*_WHERE), start, least)
     try:
@@ -125,7 +125,7 @@ def seat_count(instance: Instance) -> int:
 
 
 def _seats_of(instance: Instance, kinds: Sequence[MemberClass]) -> int:
-    """Return the number of variables for members on nodes if the model has these member classes."""
+    """Return how many variables for members on nodes a model with the member classes `kinds` has."""
     open_nodes = np.count_nonzero(instance.capacity, axis=1).tolist()
     return sum(open_nodes[kind.shape] for kind in kinds)
 
@@ -189,9 +189,10 @@ def _counted_first(
 
 
 def _member_model(counts: Model, search: Search, budget: TimeBudget) -> tuple[Model, Search]:
-    """Return a model with one class per member, and a search on it that starts from the solution of the model `counts`.
+    """Return a model with one class per member, and a search on it that starts from the solution of `counts`.
 
-    Raises `OutOfTimeError`, also if the model would be too large.
+    `counts`: a model whose classes may have several members. Raises `OutOfTimeError`, also if the new model would be
+    too large.
     """
     instance, kinds = counts.instance, each_alone(counts.instance)
     if _seats_of(instance, kinds) > _MOST_SEATS:
@@ -240,7 +241,7 @@ def _prefer_first_names(model: Model, search: Search) -> None:
 
 
 def _cut(model: Model, search: Search) -> Solved:
-    """Return the present solution as a result that is not proven and whose later goals were not solved."""
+    """Return the present solution as the result of a solve that ended early, so that its later goals are not proven."""
     nodes, victims = _nodes_in_order(model, search), _victims(model, search)
     return Solved(nodes, victims, tuple(search.reached), proven=False, cut=True)
 
@@ -281,7 +282,9 @@ def _nodes_in_order(model: Model, search: Search) -> Nodes:
 
 
 def _by_rank(model: Model, rows: Sequence[Sequence[int]]) -> Nodes:
-    """Return nodes by set and rank. `rows`: for each member class, the nodes of its placed members by rank."""
+    """Return the node of every member, by set and rank. `rows`: for each member class, the nodes of its placed members
+    by rank.
+    """
     problem = model.instance.problem
     nodes: list[list[int | None]] = [[member.node for member in pod_set.members] for pod_set in problem.sets]
     for kind, row in zip(model.kinds, rows, strict=True):

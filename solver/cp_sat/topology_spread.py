@@ -1,7 +1,7 @@
 """Hard topology spread as constraints of a CP-SAT model.
 
-A pod that is already in a group may stay, however uneven the groups are. So a group is limited only if the plan places
-a new member there (KEP 895, `doNotSchedule`).
+The scheduler checks topology spread only for a pod that it binds, not for pods that run already. So a group of nodes is
+limited only if the plan places a new member in it (KEP 895, `doNotSchedule`).
 """
 
 from collections import Counter
@@ -15,7 +15,9 @@ from solver.cp_sat.variables import Model
 from solver.problem import Spread
 
 _Member = tuple[int, int, IntVar]
-"""Members that may be placed: the member class, the node, and the variable for how many of the class are there."""
+"""New members as a triple: a member class, a node, and the variable that counts the members of the class that the plan
+places on the node.
+"""
 
 
 def add_spreads(model: Model) -> None:
@@ -50,7 +52,8 @@ def _add_spread(model: Model, rule: Spread) -> None:
             for kind, node, variable in bound:
                 model.cp.add(variable <= model.most(kind, node) * taken)
             together = Sum(tuple((1, variable) for _, _, variable in bound))
-            model.cp.add((together + one(taken).times(-most)).expression() <= 0)  # redundant, but the proof is faster
+            # redundant, but with it CP-SAT proves the optimum sooner
+            model.cp.add((together + one(taken).times(-most)).expression() <= 0)
             model.cp.add(beyond.expression() <= rule.skew).only_enforce_if(taken)
 
 
@@ -73,7 +76,7 @@ def _fewest_in_emptiest(model: Model, rule: Spread, held: Counter[str | None], l
 
 
 def _coming(model: Model, rule: Spread) -> dict[str, list[_Member]]:
-    """Return, by group, the members that may be placed on its nodes."""
+    """Return, by group, the variables that count the new members on its nodes."""
     coming: dict[str, list[_Member]] = {}
     for node, name in enumerate(rule.group):
         if name is not None:

@@ -40,7 +40,9 @@ class Model:
     alone: dict[tuple[int, ...], int] = field(default_factory=dict)
 
     def flag(self) -> IntVar:
-        """Return a new Boolean. It has no name: names cost time, and reading them back has crashed CP-SAT 9.15."""
+        """Return a new Boolean variable. It has no name: names cost time, and reading them back has crashed CP-SAT
+        9.15.
+        """
         return self.cp.new_bool_var("")
 
     def placed(self, kind: int) -> Sum:
@@ -48,7 +50,7 @@ class Model:
         return Sum(tuple((1, variable) for variable in self.seats[kind].values()))
 
     def most(self, kind: int, node: int) -> int:
-        """Return the most members of a member class that a node can hold."""
+        """Return an upper bound on the members of a member class on a node: what the node can hold."""
         return min(int(self.instance.capacity[self.kinds[kind].shape, node]), len(self.kinds[kind].ranks))
 
     def in_domain(self, kind: int, level: int, domain: int) -> Sum:
@@ -71,9 +73,7 @@ class Model:
         return total(self.in_domain(kind, level, domain) for kind in self.kinds_of(pod_set)) + Sum((), held)
 
     def used_in(self, level: int, domain: int) -> Sum:
-        """Return, as a model expression, the amount of the scarcest resource that newly placed members use in
-        a domain.
-        """
+        """Return, as a model expression, the amount of the scarcest resource that new members use in a domain."""
         return total(self.used(node) for node in self.instance.tree.nodes(level, domain) if self.on_node[node])
 
     def used(self, node: int) -> Sum:
@@ -162,8 +162,8 @@ def _any_seat(model: Model, node: int, seats: list[tuple[int, IntVar]]) -> Sum:
 
 
 def _outward(model: Model, at_nodes: dict[int, Sum]) -> list[dict[int, Sum]]:
-    """Return, by level and domain, a model expression that is 1 if a node of the domain is touched, else 0. `at_nodes`:
-    by node, the expression for the node itself.
+    """Return, by level and domain, a model expression that is 1 if a node inside the domain is touched, else 0.
+    `at_nodes`: by node, the expression that is 1 if the node is touched.
     """
     tree = model.instance.tree
     levels = [at_nodes]

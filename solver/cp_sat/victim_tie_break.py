@@ -1,4 +1,4 @@
-"""Ties among equally good choices of victims (goal 6): the pods that started last are evicted."""
+"""Ties among equally good choices of victims (goal 6): pods that started later are evicted in place of older pods."""
 
 from itertools import groupby
 
@@ -11,8 +11,10 @@ _DIGITS = 1 << 24
 """
 
 Digit = tuple[int, Sum, int]
-"""A digit of the number to minimise, as three values. They are the last position in the list of start times that the
-digit covers, the digit as a model expression, and how many values it can have.
+"""A digit of the number to minimise: one start time, or several consecutive ones.
+
+Its three values are the position of its last start time (0 is the earliest), the digit's value as a model expression,
+and how many values the digit can have.
 """
 
 
@@ -43,10 +45,11 @@ def prefer_started_last(model: Model, search: Search) -> None:
 
 def _stretch(model: Model, row: list[Sum], first: int, solution: list[int]) -> list[Digit]:
     """Return digits for the start times from position `first` of `row` on, as many digits as one number holds. Empty if
-    no position can improve.
+    no start time can improve.
 
-    `row`: by start time, the number of victims. Positions without victims cannot improve. They only have to stay empty
-    as long as no position before them improves. Such positions in sequence share one digit, a flag.
+    `row`: by start time, the earliest first, how many pods with this start time are evicted. A start time without
+    victims cannot improve, and must only stay without victims. So consecutive start times without victims share one
+    digit, which is 1 if one of their pods is evicted.
     """
     digits: list[Digit] = []
     quiet: list[int] = []
@@ -67,8 +70,8 @@ def _stretch(model: Model, row: list[Sum], first: int, solution: list[int]) -> l
 
 
 def _any_victim(model: Model, places: list[Sum]) -> Sum:
-    """Return a flag that is 1 if any victim at the positions `places` is evicted. `places`: by position, the number of
-    victims.
+    """Return a flag that is 1 if any pod with one of these start times is evicted. `places`: for each start time, how
+    many of its pods are evicted, as a sum of flags.
     """
     flag = model.flag()
     for place in places:
@@ -78,7 +81,7 @@ def _any_victim(model: Model, places: list[Sum]) -> Sum:
 
 
 def _minimise(search: Search, stretch: list[Digit]) -> None:
-    """Minimise the digits as one number, the first digit weighing most. The values found are not fixed."""
+    """Minimise the digits as one number, in which the first digit weighs most. The values are not fixed afterwards."""
     number, weight = Sum(), 1
     for _, digit, span in reversed(stretch):
         number += digit.times(weight)
@@ -87,7 +90,7 @@ def _minimise(search: Search, stretch: list[Digit]) -> None:
 
 
 def _settled(model: Model, search: Search) -> bool:
-    """Return whether no other choice of victims is equally good. In this case, fix the victims in the model."""
+    """Return whether no other choice of victims is equally good. If so, fix the present victims in the model."""
     others = [flag for flag in model.evict.values() if not search.solution[flag.index]]
     if search.try_improve(Sum(tuple((1, flag) for flag in others))):
         return False

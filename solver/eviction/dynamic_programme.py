@@ -3,9 +3,9 @@ nodes.
 
 The relaxation assumes that any victim may be evicted alone. Then the best victims on a node depend only on the number
 of members there, and all goals are sums over domains (`solver.tree_dp.min_plus`). If a running gang must be evicted
-whole, its price is divided among its members (`solver.eviction.lower_bounds`). So the relaxation never overestimates a
-plan's cost. If the best relaxed plan keeps running gangs whole and respects all limits on evictions, it is the best
-plan. Otherwise the result is unknown.
+whole, its price is divided among its members (`solver.eviction.lower_bounds`). So the relaxation never overestimates
+the cost of a plan. If the best relaxed plan evicts running gangs only whole and respects all limits on evictions, it is
+the best plan. Otherwise the result is unknown.
 """
 
 from collections import Counter
@@ -41,8 +41,10 @@ _NODES = 3_000
 _EFFORT = 50_000
 """The most choices of victims to examine, on all nodes together. To examine so many takes a fraction of a second."""
 _TABLE_WORDS = 4
-"""How many words of the nodes' tables count as one examined choice of victims. The largest tables take longer to
-compute than the choices, up to two seconds. The CP-SAT search that runs otherwise takes longer still.
+"""How many words (64-bit integers) of the nodes' tables count as one examined choice of victims.
+
+The largest tables take longer to compute than the choices, up to two seconds. The CP-SAT search that runs if this
+method gives up takes longer still.
 """
 _PLENTY = 2
 """The first plan uses the cheapest nodes that together have this many times the needed capacity."""
@@ -58,7 +60,7 @@ def solve_eviction_dp(instance: Instance, prices: EvictionPrices) -> Solved | No
     `prices`: the lower bounds of the nodes, for the gang's required level.
     """
     if instance.problem.conflicts or any(rule.victims for rule in instance.problem.spreads):
-        return None  # whether a node may be used depends on which victims go, not only on their capacity
+        return None  # whether a node may be used depends on which victims are evicted, not only on their capacity
     room = cleared(instance)
     found = countable(room)
     if found is None or not 0 < prices.needed <= _MEMBERS:
@@ -103,8 +105,9 @@ class _EvictionDp:
         return None if best is None else self._solved(best)
 
     def _best_in(self, domain: int, most: int) -> "_DomainPlan | None":
-        """Return the best relaxed plan in a domain if its price is at most `most`. If every plan there is more
-        expensive, the result is None or one of these plans.
+        """Return the best relaxed plan in a domain if the price of its victims is at most `most`.
+
+        If every plan in the domain is more expensive, the result is None or one of these plans.
         """
         cheap = self.prices.cheap_nodes(domain, _PLENTY)
         first = self._leaf(cheap) if most == INFEASIBLE_PRICE - 1 else None
@@ -137,7 +140,9 @@ class _EvictionDp:
         return best
 
     def _choices_on(self, node: int) -> list[VictimChoice | None]:
-        """Return the best choice of victims on a node for 0, 1, ... members; None for a number that does not fit."""
+        """Return, for 0, 1, ... members, the best choice of victims on a node; None for a number of members that does
+        not fit.
+        """
         shape = self.kind.shape
         requests = self.instance.problem.shapes[shape].requests
         search = VictimSearch(self.instance, node, self.prices.shares_on(node), requests, self.prices.elsewhere)
@@ -157,11 +162,12 @@ class _EvictionDp:
             raise TooLargeError
 
     def _solved(self, leaf: "_DomainPlan") -> Solved | None:
-        """Return the relaxed plan `leaf` as a solution; None if the plan is not valid or its price is too low.
+        """Return the relaxed plan `leaf` as a solution; None if it is not a valid plan of the price that the relaxation
+        claims.
 
-        The plan is not valid if it breaks a running gang without evicting it whole, or exceeds a disruption budget. Its
-        price is too low if a gang is evicted whole and none of the members that bear a share of the gang's price is a
-        victim. None also if the price of a node's victims is only a lower bound.
+        The plan is not valid if it cuts a running gang below its minimum without evicting it whole, or exceeds a
+        disruption budget. The price differs if a gang is evicted whole although none of the members that bear a share
+        of its price is a victim. None also if the price of a node's victims is only a lower bound.
         """
         problem = self.instance.problem
         row = seated(leaf.tables, leaf.domain, self.members)
@@ -232,8 +238,8 @@ class _EvictionTables(DomainTables):
         return key
 
     def _pay(self, column: Counts, choice: VictimChoice | None) -> None:
-        """Add the cost of a choice of victims to one column of a table, in place. `choice` None: no victims free
-        enough, so the column becomes infeasible.
+        """Add the cost of a choice of victims to one column of a table, in place. `choice` None: even all victims free
+        too little, so the column becomes infeasible.
         """
         if choice is None:
             column[:] = INFEASIBLE_COST
@@ -246,7 +252,7 @@ class _EvictionTables(DomainTables):
 
 
 def _parts(weights: LexicographicWeights, price: int) -> list[tuple[str, int]]:
-    """Return a price as sums of the tables: pairs of a sum's name and the part of the price that belongs to it."""
+    """Return the price of victims as sums that the tables hold: pairs of a sum's name and its part of the price."""
     return [(f"price {place}", part) for place, part in enumerate(weights.parts(price))]
 
 
@@ -256,8 +262,10 @@ def _eviction_tables(
     weights: LexicographicWeights,
     choices: dict[int, list[VictimChoice | None]],
 ) -> _EvictionTables:
-    """Return the tables for the given choices of victims. `choices[node]`: for 0, 1, ... members; `rule`: the gang's
-    member class and its limits on counts. Raises `TooLargeError` if the sums do not fit into words.
+    """Return the tables in which each node offers the given choices of victims.
+
+    `choices[node]`: the best choice of victims for 0, 1, ... members. `rule`: the gang's member class and its limits on
+    counts. Raises `TooLargeError` if the sums do not fit into words.
     """
     kind, _ = rule
     given = [[each for each in options if each is not None] for options in choices.values()]
@@ -304,8 +312,8 @@ class _DomainPlan:
     score: ComparisonKey
 
     def better(self, other: "_DomainPlan") -> bool:
-        """Return whether this plan is better than the other. If both are equally good, the name of the first node
-        decides; their domains share no node.
+        """Return whether this plan is better than the plan `other`, whose domain shares no node with this one. If both
+        are equally good, the plan whose first node name comes first is better.
         """
         if self.score != other.score:
             return self.score < other.score

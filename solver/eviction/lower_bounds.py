@@ -37,11 +37,12 @@ MANY = 32
 
 @dataclass(frozen=True, slots=True)
 class LexicographicWeights:
-    """The weights of a price's digits: of a victim by its priority, of a broken gang, and of a unit of the scarcest
-    resource (`unit`).
+    """The weights by which goal 1 becomes one number, the price. Its digits are victims by priority, broken gangs and
+    evicted amount.
 
-    `scarce`: the position of the scarcest resource. `shift`: how many low bits of a price do not fit the table of
-    slots. `cuts`: bit positions that divide a price into parts of whole digits; the last position is 0.
+    The weights are those of a victim by its priority, of a broken gang, and of a unit of the scarcest resource
+    (`unit`). `scarce`: the position of the scarcest resource. `shift`: how many low bits of a price do not fit the
+    table of slots. `cuts`: bit positions that divide a price into parts of whole digits; the last position is 0.
     """
 
     priority: dict[int, int]
@@ -75,10 +76,10 @@ class LexicographicWeights:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Arrays over the useful victims, in the order of `instance.useful`. `held`: victims x resources, their requests.
+    """Arrays with one row for each useful victim, in the order of `instance.useful`.
 
-    `positions`: the victims' positions in the problem. `gang`: the running gang of each victim; -1 for a victim without
-    a gang.
+    `held`: victims x resources, their requests. `positions`: the victims' positions in the problem. `gang`: the running
+    gang of each victim; -1 for a victim without a gang.
     """
 
     positions: Counts
@@ -90,8 +91,8 @@ class _Columns:
 
 @dataclass(frozen=True)
 class EvictionPrices:
-    """Lower bounds on the price of victims for each node of an instance. One domain of `level` (or ROOT) must hold the
-    gang.
+    """Lower bounds on the price of victims for each node of an instance. One domain of `level` (or ROOT, the whole
+    cluster) must hold the gang.
 
     `slots[node, k]`: a lower bound on the additional price of victims if a node gets member k + 1 after k members, in
     units of `1 << weights.shift`. `needed`: the members that are missing to the gang's minimum. `shares[victim]`: for a
@@ -132,13 +133,15 @@ class EvictionPrices:
 
     @cached_property
     def _by_node(self) -> tuple[Counts, Counts]:
-        """Two arrays: the positions in `instance.useful` in order of the victims' nodes, and these nodes."""
+        """Two arrays that list the useful victims in order of their nodes: the victims' positions in `instance.useful`,
+        and their nodes.
+        """
         order: Counts = np.argsort(self.columns.node, kind="stable")
         return order, self.columns.node[order]
 
     def least(self, domain: int) -> int:
-        """Return a lower bound on the price of victims of any plan in a domain. `INFEASIBLE_PRICE`: no plan exists
-        there.
+        """Return a lower bound on the price of the victims of any plan in a domain. `INFEASIBLE_PRICE`: the domain has
+        no plan.
         """
         least, _ = self._cheapest(domain)
         return INFEASIBLE_PRICE if least >= INFEASIBLE_SLOT else least << self.weights.shift
@@ -180,9 +183,10 @@ class EvictionPrices:
 
 
 def prices_of(instance: Instance, level: int) -> EvictionPrices | None:
-    """Return the prices of an instance with evictions; None if more than `MANY` members may fit on one node.
+    """Return lower bounds on the price of victims for each node of an instance with evictions.
 
-    `level`: one domain of it (or of ROOT) must hold the gang. Raises `OutOfTimeError`.
+    `level`: one domain of this level must hold the gang; ROOT: the whole cluster. None if more than `MANY` members may
+    fit on one node. Raises `OutOfTimeError`.
     """
     problem = instance.problem
     most = most_on_a_node(instance)
@@ -249,10 +253,11 @@ def _words(digits: list[int]) -> list[list[int]]:
 
 
 def _largest(instance: Instance, columns: _Columns, amounts: Counts) -> int:
-    """Return an upper bound on the sum of `amounts` (one for each useful victim) over the victims of a best plan.
+    """Return an upper bound on the sum of `amounts` over the victims of a best plan. `amounts`: one amount for each
+    useful victim.
 
-    Of the victims without a gang, a best plan evicts only those on at most as many nodes as there are pending members.
-    All victims with a gang count, because a gang may be evicted whole.
+    Of the victims without a gang, a best plan evicts only those on a few nodes: at most as many nodes as there are
+    pending members. All victims with a gang count, because a gang may be evicted whole.
     """
     alone = columns.gang < 0
     on = np.zeros(len(instance.problem.nodes), dtype=np.int64)
@@ -272,8 +277,10 @@ class _Gangs:
 
 
 def _gangs(instance: Instance, level: int, columns: _Columns, weights: LexicographicWeights) -> _Gangs:
-    """Return the shares of a gang's price for victims that their running gang cannot spare. Such a victim is evicted
-    only if its gang is evicted whole.
+    """Return shares of running gangs' prices for the victims that their gang cannot spare: if one of them is evicted,
+    so is the whole gang.
+
+    If some pod of such a gang may not be evicted, these victims can never be evicted (`_Gangs.fixed`).
     """
     problem = instance.problem
     members: dict[int, list[int]] = {}
@@ -323,8 +330,10 @@ def _add_shares(
 
 
 def _divided(weights: LexicographicWeights, price: int, near: list[int]) -> dict[int, int]:
-    """Return, by victim in `near`, its share of a gang's price. Every part of the price is divided by itself. The first
-    victims bear the remainder of the division.
+    """Divide a gang's price among its members `near`, and return the share of each.
+
+    Each part of the price (`LexicographicWeights.parts`) is divided separately. If a division leaves a remainder, the
+    first members in `near` bear one unit more.
     """
     shares = dict.fromkeys(near, 0)
     for part, cut in zip(weights.parts(price), weights.cuts, strict=True):

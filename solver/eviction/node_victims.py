@@ -60,7 +60,7 @@ class _Rest:
     cheapest: tuple[tuple[int, int] | None, ...]
 
     def with_kind(self, kind: _VictimClass) -> "_Rest":
-        """Return the totals with one more class of victims."""
+        """Return the totals with one more class of victims, `kind`."""
         pairs = zip(self.cheapest, kind.requests, strict=True)
         return _Rest(
             tuple(have + len(kind.victims) * held for have, held in zip(self.total, kind.requests, strict=True)),
@@ -81,7 +81,9 @@ class _Rest:
 
 
 def _cheaper(one: tuple[int, int] | None, other: tuple[int, int]) -> tuple[int, int]:
-    """Return the one of two pairs (price, amount) with the lower price per amount. If `one` is None, return `other`."""
+    """Return the pair (price, amount) with the lower price per amount, of `one` and `other`. If `one` is None, return
+    `other`.
+    """
     return other if one is None or other[0] * one[1] < one[0] * other[1] else one
 
 
@@ -90,7 +92,8 @@ class VictimSearch:
 
     `shares[victim]`: the price of a victim, which is positive. Victims that can never be evicted have no entry.
     `requests`: what one member requests, by resource. `elsewhere[victim]`: victims on other nodes that must be evicted
-    with this victim. `effort`: the number of choices examined so far, or equivalent work.
+    with this victim. `effort`: how many choices of victims were examined so far. Other work is converted into such
+    choices.
     """
 
     def __init__(
@@ -180,12 +183,13 @@ class VictimSearch:
     def _choices(
         self, place: int, missing: ResourceVector, forced: VictimCounts, price: int, bound: list[int]
     ) -> Iterator[VictimCounts]:
-        """Yield choices of victims that free the amounts `missing`: by class from position `place` on, the number of
-        evicted victims, the `forced` ones included. No choice costs more than the choice before it.
+        """Yield ever cheaper choices of victims that free the amounts `missing`.
 
-        The most expensive classes are decided first, with as few victims as possible. `price`: the price of the victims
-        decided so far, without the forced ones. `bound`: the prices of the choices yielded so far, without the forced
-        victims; the last one is the least. Raises `TooManyError` after too many steps.
+        A choice has the number of evicted victims for each class from position `place` on, including the `forced`
+        victims. The most expensive classes come first, and of each class as few victims as possible are tried first.
+        `price`: the price of the victims decided so far, without the forced ones. `bound`: the prices of the choices
+        yielded so far, without the forced victims; the last one is the least. No choice costs more than the choice
+        before it. Raises `TooManyError` after too many steps.
         """
         self._steps += 1
         self.effort += 1
@@ -208,8 +212,8 @@ class VictimSearch:
                 yield (before + count, *rest)
 
     def _most(self, kind: _VictimClass, before: int, missing: ResourceVector) -> int:
-        """Return how many victims of a class may be evicted in addition to the `before` forced ones. Further evictions
-        would free nothing of the amounts `missing`.
+        """Return how many victims of the class `kind` may be evicted in addition to the `before` victims that every
+        choice evicts. More victims of the class would free nothing of the amounts `missing`.
         """
         wanted = [
             -(-amount // held) for amount, held in zip(missing, kind.requests, strict=True) if amount > 0 and held > 0

@@ -58,15 +58,18 @@ def most_on_a_node(instance: Instance) -> int:
 
 
 def _totals(instance: Instance, victims: PaidVictims, most: int) -> Counts:
-    """Return, nodes x (`most` + 1), a lower bound on the price of the victims that must be evicted for 0, 1, ...
-    members on a node. Each number of members is bounded by itself.
+    """Return, nodes x (`most` + 1), a lower bound on the price of the victims that must be evicted so that 0, 1, ...
+    members fit on a node.
+
+    Each number of members is bounded separately, so the bounds of one node need not be convex.
     """
     problem = instance.problem
     least = _least_requests(instance)
     free = problem.nodes.free
     totals = np.full((len(problem.nodes), most + 1), INFEASIBLE_SLOT, dtype=np.int64)
     totals[:, 0] = 0
-    # asked: members x resources; missing, below: nodes of the batch x members x resources.
+    # asked: members x resources, the requests of 1, 2, ... members together. missing, below: nodes of the batch x
+    # members x resources, what evictions must free.
     asked = np.arange(1, most + 1, dtype=np.int64)[:, None] * least
     may_go = np.flatnonzero(instance.usable[victims.node] & (victims.paid < INFEASIBLE_SLOT))
     may_go = may_go[np.argsort(victims.node[may_go], kind="stable")]
@@ -88,10 +91,10 @@ def _least_requests(instance: Instance) -> Counts:
 
 
 def _batches(usable: NDArray[np.bool_], on: Counts) -> Iterator[tuple[Counts, Counts]]:
-    """Yield batches of usable nodes that have equally many victims. A batch is the nodes, and an array nodes x victims
-    of positions in `on`.
+    """Yield usable nodes in batches, so that arrays are computed for many nodes at once. All nodes of a batch have
+    equally many victims.
 
-    `on`: the node of each victim, ascending.
+    A batch is the nodes, and an array nodes x victims of positions in `on`. `on`: the node of each victim, ascending.
     """
     counts = np.bincount(on, minlength=len(usable))
     starts = np.cumsum(counts) - counts
@@ -103,8 +106,8 @@ def _batches(usable: NDArray[np.bool_], on: Counts) -> Iterator[tuple[Counts, Co
 
 
 def _cheapest(held: Counts, paid: Counts, missing: Counts) -> Counts:
-    """Return, nodes x members, the price of the cheapest victims that free enough. All combinations of victims are
-    tried.
+    """Return, nodes x members, the price of the cheapest victims that free enough for so many members. All combinations
+    of the victims on a node are tried.
 
     `held[node, victim, resource]`: requests. `paid[node, victim]`: prices. `missing[node, members, resource]`: what
     must be freed.

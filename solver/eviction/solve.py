@@ -86,10 +86,10 @@ def _solved_by_counting(instance: Instance, prices: EvictionPrices) -> Solved | 
 def _best_of(
     instance: Instance, prices: EvictionPrices, branches: list[_PricedDomain], budget: TimeBudget, *, proven: bool
 ) -> Solved | None:
-    """Return the best plan in domains whose plans have the same price of victims. The domains are solved in order of
-    their lower bounds. None if no plan was found.
+    """Return the best plan in the domains `branches`, whose plans have equal prices of victims. Domains are solved in
+    the order of their lower bounds.
 
-    `proven`: whether it is proven that no other domain has so low a price.
+    None if no plan was found. `proven`: whether it is proven that every plan in other domains has a higher price.
     """
     best: tuple[ComparisonKey, Solved] | None = None
     bounded = [(_bound(instance, prices, branch) if len(branches) > 1 else (), branch) for branch in branches]
@@ -110,8 +110,8 @@ def _best_of(
 def _cheapest(
     instance: Instance, prices: EvictionPrices, budget: TimeBudget, lowest: int
 ) -> tuple[list[_PricedDomain], bool]:
-    """Return the domains whose plans may have the lowest price of victims, and whether it is proven that no other
-    domain has so low a price.
+    """Return two values: the domains whose plans may have the lowest price of victims, and whether every plan in other
+    domains provably has a higher price.
 
     `lowest`: the price of a known plan; `INFEASIBLE_PRICE`: no plan is known.
     """
@@ -159,7 +159,7 @@ def _priced(
 
 
 def _narrowed(instance: Instance, nodes: tuple[int, ...] | list[int]) -> Instance:
-    """Return the instance in which pending members may only use these nodes. Its useful victims are only those whose
+    """Return the instance in which pending members may only use `nodes`. Of the victims, only those stay useful whose
     eviction helps on these nodes.
     """
     inside = np.zeros(len(instance.problem.nodes), dtype=np.bool_)
@@ -187,7 +187,8 @@ def _bound(instance: Instance, prices: EvictionPrices, branch: _PricedDomain) ->
         "terminating": (0,),
     }
     if inside < len(spread) and spread[inside] == 1:
-        return ordered(known)  # a narrower domain may hold the gang, and waste (a) counts that domain
+        # a narrower domain may hold the gang, and part (a) of waste would be the capacity of that narrower domain
+        return ordered(known)
     left = instance.domain_potential(prices.level, branch.domain) - sum(map(instance.request, instance.pending))
     return ordered(known | {"waste": (left,)})
 

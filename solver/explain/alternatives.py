@@ -42,8 +42,9 @@ def next_door(problem: Problem, plan: Plan, limits: Limits, deadline: Deadline =
 
 
 def _level(instance: Instance, plan: Plan) -> int | None:
-    """Return the narrowest level above the node that has several domains and of which one domain holds the plan. None
-    if no level is so.
+    """Return the level of the domain that the alternative to `plan` must avoid; None if there is no such level.
+
+    It is the narrowest level above the node that has several domains and of which one domain holds the plan.
     """
     for level in range(instance.tree.depth - 2, -1, -1):
         used = {instance.tree.domain(level, node) for row in plan.nodes for node in row if node is not None}

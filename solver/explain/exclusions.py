@@ -14,14 +14,16 @@ from solver.instance import Instance
 from solver.problem import Problem
 
 PLACED = "the members that are missing have their nodes elsewhere"
-"""The reason for every node of a domain if no member is left to be placed: the members have nodes elsewhere."""
+"""The reason that is given for each node of a domain if the gang has no member left to place, because all members have
+nodes in other domains.
+"""
 
 
 def excluded_nodes(instance: Instance, level: int, domains: list[int]) -> Iterator[dict[str, int]]:
     """Yield, for each domain in `domains` (numbers at `level`), how many of its nodes can hold no member, by reason.
-    Each node counts once; the most frequent reason comes first.
 
-    Victims that may be evicted count as gone.
+    Each node is counted under one reason; the most frequent reason comes first. Victims that may be evicted count as
+    gone.
     """
     problem = instance.problem
     shapes = list(dict.fromkeys(member.shape for member in pending(problem)))

@@ -34,8 +34,8 @@ _PORTION = 1 / 2
 
 @dataclass(frozen=True, slots=True)
 class HeldMembers:
-    """By domain of the required level (or ROOT), how many members it holds (`counts`). Neither the gang's minimum nor
-    the minimums of its sets must be reached.
+    """By domain of the required level (or ROOT, the whole cluster), how many members it holds (`counts`). Neither the
+    gang's minimum nor the minimums of its sets must be reached.
 
     `plans`: the placement of these members, for domains that were filled one by one. The plans have no goals.
     """
@@ -55,8 +55,8 @@ class Nearest:
 
 
 def held_by_domains(problem: Problem, budget: TimeBudget) -> HeldMembers:
-    """Return how many members each domain of the required level (or ROOT) can hold without evictions. Neither the
-    gang's minimum nor the minimums of its sets must be reached.
+    """Return how many members each domain of the required level (or ROOT, the whole cluster) can hold without
+    evictions. Neither the gang's minimum nor the minimums of its sets must be reached.
 
     Pinned members in the domain count.
     """
@@ -107,11 +107,11 @@ def near_domains(
 
 
 def counted_plan(instance: Instance, level: int, domain: int, count: int) -> Plan | None:
-    """Return a plan of `count` members on the first nodes of a domain that hold them. All victims on these nodes are
-    evicted.
+    """Return a plan of `count` members on the first nodes of a domain that can hold them. The plan evicts all victims
+    on these nodes.
 
-    None if the gang has several member classes or constraints on counts in a domain, or if not all of the victims may
-    be evicted.
+    None if the gang has several member classes or constraints on counts in a domain, or if some victim may not be
+    evicted.
     """
     found = countable(cleared(instance))
     if found is None or found[1].numbers:
@@ -149,11 +149,11 @@ def _held_when_cleared(instance: Instance, level: int, budget: TimeBudget) -> He
 def _filled(
     instance: Instance, level: int, most: dict[int, int], budget: TimeBudget, *, enough: int, counted: bool = False
 ) -> HeldMembers:
-    """Return how many members the domains of `level` hold. `most`: an upper bound for each domain, which is returned
-    for a domain that is not filled.
+    """Return how many members the domains of `level` hold.
 
-    The domains with the highest bounds are filled with members, until `enough` of them are known to hold more than any
-    other. `counted`: `most` is exact for domains where all victims may be evicted.
+    The domains with the highest upper bounds are filled with members one by one, until `enough` of them are known to
+    hold more than any other. `most`: an upper bound for each domain, which is returned for a domain that is not filled.
+    `counted`: `most` is exact for domains where all victims may be evicted, so these domains are not filled.
     """
     held, plans = dict(most), dict[int, Plan]()
     known: list[int] = []
@@ -177,7 +177,9 @@ def _may_be_cleared(instance: Instance, level: int, domain: int) -> bool:
 
 
 def _filled_one(instance: Instance, level: int, domain: int, budget: TimeBudget) -> Plan | None:
-    """Return a plan that places as many members as fit in one domain; None if it is not proven that no more fit."""
+    """Return a plan that places as many members in one domain as possible; None if it is not proven that more do not
+    fit.
+    """
     rows = filled(instance, level, domain)
     if rows is not None:
         return Plan(rows, (), (), Proof.FEASIBLE)
@@ -203,7 +205,9 @@ def _eligible_nodes(instance: Instance, level: int) -> Positions:
 
 
 def _at_most(instance: Instance, level: int) -> dict[int, int]:
-    """Return, by domain of `level`, an upper bound on the gang's members in it, pinned members included."""
+    """Return, by domain of `level`, an upper bound on the gang's members that the domain can hold, pinned members
+    included.
+    """
     most = most_members(instance, pending(instance.problem), level)
     pinned = placed_by_domains(instance, level)
     return {domain: int(most[domain]) + pinned[domain] for domain in _open_domains(instance, level)}

@@ -121,10 +121,10 @@ def _fits_somewhere(instance: Instance, budget: TimeBudget) -> bool:
 
 
 def _counted(instance: Instance) -> bool | None:
-    """Return whether a plan exists, by counting members. Every victim on the nodes that a plan uses counts as evicted.
+    """Return whether a plan exists, by counting members. None if counting does not decide this.
 
-    None if counting does not decide this: the plans that it finds exceed limits on evictions, or counting does not
-    express all constraints of the gang.
+    Every victim on the nodes of a counted plan counts as evicted. Counting decides nothing if all counted plans exceed
+    limits on evictions, or if counting does not express all constraints of the gang.
     """
     cleared_room = has_room(cleared(instance))
     if not cleared_room:
@@ -271,8 +271,8 @@ def _common(paths: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def _with_members(problem: Problem, plan: Plan | None, places: list[int]) -> Plan | None:
-    """Return the plan with one more member for each entry of `places`, on the node of the entry. Sets below their
-    minimum get members first. None if `plan` is None.
+    """Return `plan` with one more member placed on each node of `places`. Sets below their minimum get these members
+    first. None if `plan` is None.
     """
     if plan is None:
         return None
@@ -315,16 +315,19 @@ def _with_nodes(
 
 
 def _spread_with(rule: Spread, groups: tuple[str | None, ...]) -> Spread:
-    """Return the topology spread constraint with `groups` for old and new nodes. A new group has no pods."""
+    """Return the topology spread constraint `rule` for a problem with more nodes. `groups`: the group of each old and
+    new node. A group that exists only on new nodes has no pods.
+    """
     opened = {group: 0 for group in groups if group is not None}
     return replace(rule, group=groups, counts={**opened, **rule.counts})
 
 
 def _with_groups(problem: Problem, groups: tuple[str | None, ...], new: tuple[Node, ...]) -> tuple[str | None, ...]:
-    """Return the groups (by node) of the old nodes, followed by the groups of the `new` nodes.
+    """Return, by node, the groups of the old nodes and then of the `new` nodes. `groups`: by old node, its group in a
+    constraint.
 
-    If every old node has a group of its own, so has each new node. Otherwise a new node has the group of another node
-    in its domain.
+    If every old node has a group of its own, each new node gets one, too. Otherwise a new node gets the group of
+    another node in its domain.
     """
     named = [group for group in groups if group is not None]
     if len(set(named)) == len(named):
@@ -410,7 +413,7 @@ def _lifted_exclusions(problem: Problem) -> Iterator[Change]:
 
 
 def _without(rule: Conflict) -> str:
-    """Return the words of the change that removes a conflict."""
+    """Return the words for the change that removes a conflict: the word "without" and the reason of the conflict."""
     return f'without "{rule.reason}"'
 
 

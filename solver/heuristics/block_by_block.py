@@ -23,19 +23,23 @@ from solver.instance import Instance, Seat
 from solver.tree import ROOT
 
 _Heap = list[tuple[float, int, int]]
-"""A heap of domains that may hold a block: an estimate of the block's cost in the domain, the domain's place in the
-filling order, and the domain.
+"""A heap of domains that may hold a block, the cheapest first.
+
+An entry is an estimate of the block's cost in the domain, the domain's place in the order of `filling_order`, and the
+domain's number.
 """
 _Heaps = dict[object, _Heap]
-"""Heaps of domains by the key (`sign`) of a block. Interchangeable blocks have one key and so share a heap."""
+"""Heaps of domains by `Block.sign`. Interchangeable blocks have an equal sign, so they share one heap."""
 _Candidate = tuple[int, float, int, int]
-"""A node for one more member, as four values. They are the number of pods in its topology spread groups, a lower bound
-of the member's cost, the node's place in the filling order, and the node.
+"""A node for one more member, as four values by which candidates are compared.
+
+They are the number of pods in the node's topology spread groups, a lower bound of the member's cost, the node's place
+in the `filling_order`, and the node.
 """
 
 _TRIES, _AGAIN = 24, 3
-"""How many domains are tried for a block. `_AGAIN` is the number for a block inside another block, and for a block
-after an interchangeable one.
+"""In how many domains a block is tried at most. `_AGAIN` is used in place of `_TRIES` for a block inside another block,
+and for a block whose interchangeable predecessor was placed just before.
 """
 _EFFORT = 240
 """How many tries (one block in one domain) all outermost blocks together have."""
@@ -43,7 +47,7 @@ _EFFORT = 240
 
 @dataclass(frozen=True, slots=True)
 class BlockPlace:
-    """A domain in which a block is to be placed: its level (or ROOT) and its number."""
+    """A domain in which a block is to be placed: its level (or ROOT, the whole cluster) and its number."""
 
     level: int
     domain: int
@@ -66,8 +70,10 @@ class Seated:
             yield from part.all_nodes()
 
     def seats(self, order: Sequence[int]) -> Iterator[tuple[Seat, int]]:
-        """Yield each member of the part with its node. Interchangeable parts swap their nodes so that members in order
-        of rank get nodes in the order `order`. `order`: by node, its place in the tree.
+        """Yield each member of the part with its node.
+
+        `order`: by node, its place in the tree. Interchangeable parts may swap their nodes, so members of lower rank
+        get nodes that come earlier in this order.
         """
         if isinstance(self.part, Run):
             yield from zip(self.part.seats, sorted(self.nodes, key=order.__getitem__), strict=True)
@@ -81,8 +87,8 @@ class Seated:
 
 
 def _transferred(part: Block | Run, parts: Sequence[Seated]) -> tuple[Seated, ...]:
-    """Return the placed parts of a block as parts of the interchangeable block `part`, on the same nodes. Empty for a
-    run.
+    """Return `parts`, the placed parts of a block, as the parts of the interchangeable block `part`, on the same nodes.
+    Empty if `part` is a run.
     """
     if isinstance(part, Run):
         return ()
@@ -155,10 +161,11 @@ class Seating:
         return found
 
     def _alike(self, blocks: Sequence[Block], place: BlockPlace, heaps: _Heaps) -> list[Seated] | None:
-        """Place interchangeable blocks inside the domain `place`, each block in the domain of its level where it costs
+        """Place interchangeable blocks inside the domain `place`, each one in the domain of its level where it costs
         the least. None if a block does not fit.
 
-        `heaps`: by the key of a block, the heap of domains from which earlier interchangeable blocks were placed.
+        `heaps`: by `Block.sign`, the heap of domains from which earlier interchangeable blocks were placed. It is
+        reused, and extended by new heaps.
         """
         first = blocks[0]
         if first.level <= place.level:
@@ -242,9 +249,10 @@ class Seating:
         return float(self._bounds(block, nodes, np.zeros(1, dtype=np.int64))[0])
 
     def _bounds(self, block: Block, nodes: Counts, starts: Counts) -> Weights:
-        """Return, by domain, a lower bound on the cost of a block there; infinite if the block does not fit.
+        """Return, by domain, a lower bound on the cost of a block in the domain; infinite if the block does not fit.
 
-        `nodes`: the nodes of all domains, domain by domain. `starts`: the place in `nodes` where each domain begins.
+        `nodes`: the nodes of all domains, domain by domain. `starts`: the position in `nodes` of each domain's first
+        node.
         """
         # The bound is the largest over the shapes, each by itself, because a block places them all. least, room, most:
         # nodes (cost of one more member, members that fit without evictions, members at all). missing, cheapest, cost:
@@ -274,7 +282,9 @@ class Seating:
         return Seated(run, tuple(found)) if len(found) == len(run.seats) else None
 
     def _without_cost(self, run: Run, nodes: Counts) -> list[int]:
-        """Place as many members of a run as fit without evictions, in the filling order. Return their nodes."""
+        """Place as many members of a run as fit without evictions, and return their nodes. Nodes are filled in the
+        order of `filling_order`, each with as many members as it holds.
+        """
         # First fit along the filling order. np.cumsum(room) - room is the free capacity before each node. So taken[k]
         # is how many members are unplaced once the nodes before k are full, cut to 0 .. room[k].
         room = self.standing.room(run.shape, nodes)
@@ -307,15 +317,15 @@ class Seating:
                 heap, hurrying = _known_costs_first(heap, costed), True
             crowd, bound, place, node = heappop(heap)
             left = self.allowances.left(run, binding, node, wanted - len(found))
-            toll = self.standing.toll(node, run.shape, left) if left > 0 else None
-            if toll is None:
+            cost_of_node = self.standing.eviction_cost(node, run.shape, left) if left > 0 else None
+            if cost_of_node is None:
                 continue
-            now = (self.allowances.crowd(binding, node) if spreading else 0, toll.each, place, node)
+            now = (self.allowances.crowd(binding, node) if spreading else 0, cost_of_node.each, place, node)
             if now > (crowd, bound, place, node) and heap and now > heap[0]:
                 costed.add(node)
                 heappush(heap, now)
                 continue
-            self.standing.evict(toll)
+            self.standing.evict(cost_of_node)
             count = min(left, 1 if spreading else self.standing.fits(node, run.shape))
             if count <= 0:
                 continue
@@ -337,13 +347,16 @@ class Seating:
 
 
 def _better(heap: _Heap, cost: float) -> bool:
-    """Return whether a domain of the heap, other than the first one, may cost less than `cost`."""
+    """Return whether a domain of the heap, other than the first one, may cost less than `cost`, a block's cost in the
+    first.
+    """
     return any(heap[child][0] < cost for child in (1, 2) if child < len(heap))
 
 
 def _known_costs_first(heap: list[_Candidate], nodes: Container[int]) -> list[_Candidate]:
-    """Return the heap again, with the candidates on `nodes` first. The cost of a member on these nodes is known; all
-    other candidates get an infinite cost.
+    """Return the heap rebuilt so that candidates on `nodes` come first.
+
+    The cost of a member on `nodes` is known. All other candidates get an infinite cost until theirs is computed.
     """
     found = [each if each[-1] in nodes else (each[0], np.inf, *each[2:]) for each in heap]
     heapify(found)

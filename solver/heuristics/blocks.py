@@ -17,7 +17,9 @@ from solver.tree import ROOT
 
 @dataclass(frozen=True)
 class Run:
-    """Pending members of one set and shape, in order of rank, that may lie on any nodes of the block around them."""
+    """Pending members of one set and shape, in order of rank. They may be on any nodes of the domain of the block
+    around them.
+    """
 
     pod_set: int
     shape: int
@@ -31,8 +33,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Block:
-    """Parts that must lie in one domain of `level` (ROOT: anywhere). `pinned`: nodes of pinned members that belong to
-    it.
+    """Parts of a gang that must lie in one domain of `level` (ROOT: anywhere). A part is another block or a run of
+    members.
+
+    `pinned`: the nodes of pinned members that belong to the block.
     """
 
     level: int
@@ -70,9 +74,8 @@ def blocks_of(instance: Instance, seats: Sequence[Seat]) -> Block:
 def beyond(instance: Instance, seats: Sequence[Seat], placed: frozenset[Seat]) -> list["Block | Run"]:
     """Return the members of one set beyond its minimum, in parts to be placed one after the other.
 
-    A part is a `Block` (a whole slice) or, in a set without slices, a `Run` (members in order of rank).
-
-    `seats`: the members. If the set has slices, only slices without a member in `placed` are returned.
+    A part is a `Block` (a whole slice) or, in a set without slices, a `Run` (members in order of rank). `seats`: the
+    members. If the set has slices, the result has only slices without a member in `placed`.
     """
     position = seats[0].pod_set
     rules = [(rule.level, rule.size) for rule in instance.problem.sets[position].slices]

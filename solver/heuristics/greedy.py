@@ -45,7 +45,7 @@ def greedy_plans(
 
 def plans_of(instance: Instance, over: DeadlineCheck = no_deadline_check) -> Iterator[Plan]:
     """Yield plans of an instance: one plan for each domain that may hold the gang, the most promising domain first.
-    They end when `over` returns True.
+    When `over` returns True, no further plan is yielded.
     """
     pods = RunningPods(instance)
     for seats in instance.deadline.iterate(_asked_for(instance), every=1):
@@ -117,7 +117,7 @@ def _places(instance: Instance, block: Block, *, everybody: bool) -> Iterator[Bl
 
 
 def _costs(instance: Instance, level: int) -> Callable[[int], int]:
-    """Return a function that maps a domain of `level` to a lower bound on the price of victims there. The function
+    """Return a function that maps a domain of `level` to a lower bound on the price of victims in it. The function
     returns 0 if no prices can be computed.
     """
     prices = prices_of(instance, level) if instance.evicting else None
@@ -165,8 +165,10 @@ def _extras(instance: Instance, seating: Seating, at: dict[Seat, int], place: Bl
 
 
 def _home(instance: Instance, position: int, at: Mapping[Seat, int], place: BlockPlace) -> BlockPlace:
-    """Return the narrowest domain that must contain further members of the set at `position`, because its placed
-    members are there. `at`: the node of each placed member. `place`: the domain of the gang.
+    """Return the narrowest domain that must contain further members of the set at `position`, because the set's placed
+    members are in it.
+
+    `at`: the node of each placed member. `place`: the domain of the gang.
     """
     pod_set, found = instance.problem.sets[position], place
     rules = [] if pod_set.required is None else [(pod_set.required, frozenset((position,)))]

@@ -24,8 +24,8 @@ STARTING = 10_000
 In smaller problems, CP-SAT finds its first plan quickly by itself.
 """
 _AT_LENGTH = 0.3
-"""The share of the remaining time for a thorough greedy search. After it, the first place that is found for a block is
-taken.
+"""The share of the remaining time in which the greedy search compares several domains for each block. After this time,
+a block is placed in the first domain where it fits.
 """
 _PLANS = 3
 """How many valid greedy plans are sought before the search for the best plan starts."""
@@ -63,8 +63,8 @@ class Incumbent:
         """Look for greedy plans of an instance, until `most` valid plans are found or the deadline comes. Better plans
         become the incumbent.
 
-        The instance determines whether evictions are allowed. A further call for an instance of the same kind, with or
-        without evictions, continues where the last call stopped.
+        Plans have evictions only if the instance allows them. There is one search with evictions and one without. A
+        later call continues the search of its kind where the call before has stopped.
         """
         if deadline.over:
             return

@@ -15,11 +15,11 @@ from solver.tree import ROOT
 
 
 def thinned(instance: Instance) -> Instance:
-    """Return the instance without nodes that only one member class can use and does not need.
+    """Return the instance without nodes that only one member class can use, and that this class does not need.
 
-    Each set keeps capacity for as many members as before, though maybe not on the best nodes. A class does not need a
-    node if larger nodes of the same domain have capacity for all its members. The domain is of the narrowest level that
-    a constraint of the class names. Raises `OutOfTimeError`.
+    A class does not need a node if larger nodes of the same domain have capacity for all of its members. Such a domain
+    is of the narrowest level that a constraint of the class names. So each set keeps capacity for as many members as
+    before, though maybe not on the best nodes. Raises `OutOfTimeError`.
     """
     problem = instance.problem
     if instance.evicting or _has_neighbour_rules(problem):
@@ -45,10 +45,10 @@ def thinned(instance: Instance) -> Instance:
 
 
 def filled(instance: Instance, level: int, domain: int) -> Nodes | None:
-    """Return the node of each member in a plan that places as many members inside a domain as an upper bound by
-    counting. So no plan has more members there.
+    """Return the node of each member in a plan that provably places as many members inside a domain as possible.
 
-    None if the plan does not reach the bound, or if constraints limit where members may be. Raises `OutOfTimeError`.
+    The proof is an upper bound by counting, which the plan reaches. None if the plan does not reach the bound, or if
+    constraints limit where members may be. Raises `OutOfTimeError`.
     """
     problem, kinds = instance.problem, sorted_kinds(instance)
     free_to_go = not (_has_neighbour_rules(problem) or instance.evicting or instance.pinned)
@@ -104,12 +104,11 @@ def _narrowest_rule(instance: Instance, kind: MemberClass) -> int:
 
 
 def _at_most(requests: Counts, free: Counts, most: list[int]) -> list[int]:
-    """Return, by member class, the numbers of members whose sum is the tightest upper bound on the members that fit
-    together. Classes of smaller members get their members first.
+    """Return, by member class, how many members count in the tightest upper bound on the members that fit together.
 
-    `requests`: classes x resources that can run short on a node. `free`: nodes x resources. `most`: by class, the most
-    members if no other class is placed. Capacity is measured in each resource, and in members of each class; in the
-    latter, a member of a larger class counts as several.
+    A bound measures the capacity of all nodes together, in one resource or in members of one class. Classes of smaller
+    members get their members first, because this gives the most members. `requests`: classes x resources that can run
+    short on a node. `free`: nodes x resources. `most`: by class, the most members if no other class is placed.
     """
     measures = [([0] * len(most), 0)]
     measures += [(requests[:, each].tolist(), int(free[:, each].sum())) for each in range(requests.shape[1])]

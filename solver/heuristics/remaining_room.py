@@ -18,9 +18,10 @@ _TRIES = 3
 """How often the victims of one node are chosen anew if a disruption budget or a running gang forbids the evictions."""
 
 
-class Toll(NamedTuple):
-    """The cost of placing more members on a node: `weight`, the summed weight of the victims; `victims`; and `members`,
-    how many members fit once these victims are evicted.
+class EvictionCost(NamedTuple):
+    """The cost of placing more members on a node, which may need evictions.
+
+    `weight`: the summed weight of the victims. `members`: how many members fit once the victims are evicted.
     """
 
     weight: float
@@ -33,8 +34,8 @@ class Toll(NamedTuple):
         return self.weight / self.members
 
 
-FREE = Toll(0.0)
-"""The toll of a member that needs no eviction."""
+FREE = EvictionCost(0.0)
+"""The cost of a member that needs no eviction."""
 
 
 class RemainingRoom:
@@ -54,22 +55,22 @@ class RemainingRoom:
         self._asked = [
             [(each, need) for each, need in enumerate(shape.requests) if need > 0] for shape in problem.shapes
         ]
-        self._log: list[tuple[int, int, Counts | None, Toll]] = []
+        self._log: list[tuple[int, int, Counts | None, EvictionCost]] = []
         self._left_of_gang = Counter({place: gang.running for place, gang in enumerate(problem.victim_gangs)})
         self._left_in_budget = {place: budget.allowed for place, budget in enumerate(problem.budgets)}
 
     def mark(self) -> int:
-        """Return a number for the present state. `back_to` with this number restores the state."""
+        """Return a number for the present state. A later call of `back_to` with this number restores the state."""
         return len(self._log)
 
     def back_to(self, mark: int) -> None:
         """Undo all changes since `mark` was returned by the method `mark`."""
         while len(self._log) > mark:
-            node, _, taken, toll = self._log.pop()
+            node, _, taken, eviction_cost = self._log.pop()
             if taken is not None:
                 self.free[node] += taken
-            self._moved(toll.victims, -1)
-            self.weight -= toll.weight
+            self._moved(eviction_cost.victims, -1)
+            self.weight -= eviction_cost.weight
 
     def take(self, node: int, shape: int, count: int) -> None:
         """Place `count` members of a shape on a node."""
@@ -77,13 +78,13 @@ class RemainingRoom:
         self.free[node] -= taken
         self._log.append((node, shape, taken, FREE))
 
-    def evict(self, toll: Toll) -> None:
-        """Evict the victims of a toll. Their requests become free, and the toll's weight is added to the attribute
+    def evict(self, eviction_cost: EvictionCost) -> None:
+        """Evict the victims of `eviction_cost`. Their requests become free, and their weight is added to the attribute
         `weight`.
         """
-        self._moved(toll.victims, 1)
-        self.weight += toll.weight
-        self._log.append((-1, -1, None, toll))
+        self._moved(eviction_cost.victims, 1)
+        self.weight += eviction_cost.weight
+        self._log.append((-1, -1, None, eviction_cost))
 
     def fits(self, node: int, shape: int) -> int:
         """Return how many more members of a shape fit on a node without further evictions."""
@@ -118,7 +119,7 @@ class RemainingRoom:
         if shape not in self._pods.conflicting:
             return bounds
         for place in np.flatnonzero(np.isin(nodes, list(self._pods.conflicting.get(shape, ())))).tolist():
-            bounds[place] = max(bounds[place], self._least_toll(int(nodes[place]), shape))
+            bounds[place] = max(bounds[place], self._least_eviction_cost(int(nodes[place]), shape))
         return bounds
 
     def room(self, shape: int, nodes: Counts) -> Counts:
@@ -133,7 +134,7 @@ class RemainingRoom:
                 found[place] = 0
         return found
 
-    def toll(self, node: int, shape: int, wanted: int) -> Toll | None:
+    def eviction_cost(self, node: int, shape: int, wanted: int) -> EvictionCost | None:
         """Return the victims and the cost of placing more members of a shape on a node; None if no member can run
         there.
 
@@ -166,13 +167,17 @@ class RemainingRoom:
                     for each, need in self._asked[shape]
                 )
                 members = max(1, min((wanted, *room)))
-                return Toll(sum(self._price(victim, wanted) for victim in chosen), tuple(sorted(going)), members)
+                return EvictionCost(
+                    sum(self._price(victim, wanted) for victim in chosen), tuple(sorted(going)), members
+                )
             kept |= forbidden
         return None
 
     def spare(self) -> None:
-        """Put back evicted victims whose eviction turned out to be unnecessary, the most expensive victims first. Call
-        it only after all members are placed, because it cannot be undone.
+        """Put back evicted victims that the placed members do not need to be gone, the victims of the largest weight
+        first.
+
+        Call this only after all members are placed, because it cannot be undone.
         """
         gone_gangs: dict[int, list[int]] = {}
         lone: list[int] = []
@@ -191,20 +196,22 @@ class RemainingRoom:
                 self._moved(part, -1)
 
     def _must_go(self, node: int, shape: int) -> list[int]:
-        """Return the pods, on any node, that conflict with the shape on this node and are not evicted yet. They must be
-        evicted before a member may run on the node.
+        """Return the pods, on any node, that must still be evicted before a member of the shape may run on `node`,
+        because they conflict with the member.
         """
         blocking = self._pods.conflicting.get(shape, {}).get(node)
         return sorted(blocking - self.gone) if blocking else []
 
-    def _least_toll(self, node: int, shape: int) -> float:
+    def _least_eviction_cost(self, node: int, shape: int) -> float:
         """Return the smallest weight of a pod that must still be evicted before a member of the shape may run on the
         node. 0 if no pod must be evicted.
         """
         return min((self._price(victim, 1) for victim in self._must_go(node, shape)), default=0.0)
 
     def _all_fit(self, victims: Sequence[int]) -> bool:
-        """Return whether all these evicted victims fit on their own nodes again, beside the members placed there."""
+        """Return whether all evicted victims in `victims` fit on their former nodes again, beside the members that were
+        placed on these nodes.
+        """
         held: dict[int, Counts] = {}
         for victim in victims:
             node = self._pods.node[victim]
@@ -263,7 +270,9 @@ class RemainingRoom:
         return {under[-1]} if under else {chosen[-1]}
 
     def _budgets_with(self, victim: int) -> set[int]:
-        """Return the disruption budgets that cover a victim, or another victim that must be evicted with it."""
+        """Return the disruption budgets that are charged if a victim is evicted: those that cover the victim, or
+        another victim that must be evicted with it.
+        """
         return {budget for each in self._with_gangs([victim]) or () for budget in self._pods.budgets_of.get(each, ())}
 
     def _with_gangs(self, chosen: Iterable[int]) -> set[int] | None:
@@ -284,8 +293,8 @@ class RemainingRoom:
         return going
 
     def _falls_short(self, gang: int, more: set[int]) -> bool:
-        """Return whether the running gang is broken if the victims `more` are evicted in addition to those evicted
-        already.
+        """Return whether the running gang is broken if the victims `more` are evicted in addition to the victims
+        evicted so far.
         """
         running = self.problem.victim_gangs[gang]
         count = running.running - self._left_of_gang[gang] + len(more)
@@ -294,8 +303,8 @@ class RemainingRoom:
         return running.falls_short(more.union(each for each in self._pods.members[gang] if each in self.gone), count)
 
     def _price(self, victim: int, wanted: int) -> float:
-        """Return the weight of a victim. If its eviction breaks a gang, return its share of the weight of the whole
-        gang.
+        """Return the weight that the eviction of a victim costs. If the eviction breaks a gang, this is a share of the
+        weight of the whole gang.
 
         Infinite if the victim cannot be evicted, or if a member may have affinity to it. `wanted`: how many members
         still need a node; the gang's weight is divided by at most this number.
@@ -313,7 +322,7 @@ class RemainingRoom:
         return weight / max(1, min(rest, wanted, self._pods.near[gang]))
 
     def _moved(self, victims: Iterable[int], sign: int) -> None:
-        """Evict the victims (`sign` 1), or put them back (`sign` -1)."""
+        """Evict the victims (`sign` 1), or take their evictions back (`sign` -1)."""
         for victim in victims:
             self.free[self._pods.node[victim]] += sign * self._pods.held[victim]
             if (gang := self._pods.gang[victim]) >= 0:

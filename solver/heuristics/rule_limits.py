@@ -10,8 +10,8 @@ from solver.instance import Instance
 Group = int | str | None
 """The group of a node in one constraint: a domain, or the value of a topology key. None: the node is in no group."""
 _NONE_OF_THEM = 0
-"""A separation keeps two lists of shapes apart. A group that gets members of one list may have this many members of the
-other list.
+"""The limit of a separation, which keeps two lists of shapes apart: a group that gets members of one list may have no
+member of the other list.
 """
 
 
@@ -20,10 +20,10 @@ class _GroupLimit:
     """One constraint as a limit of groups of nodes: a group gets more `limited` members only while it has fewer than
     `most` `counted` members.
 
-    If `most` is None, the constraint is topology spread. It limits nothing here, but groups with fewer pods come first.
-    `limited` and `counted` each hold sets and shapes; a member matches if its set or its shape is among them. If the
-    limited members are not counted, a group gets them only if it has at most `most` counted members. `before`: by
-    group, the pods counted at the start.
+    `limited` and `counted` are each a pair: sets and shapes. A member matches if its set or its shape is among them. If
+    the limited members are not counted themselves, a group gets them only if it has at most `most` counted members. If
+    `most` is None, the constraint is topology spread. It then limits nothing, but groups with fewer pods are filled
+    first. `before`: by group, the pods that count at the start.
     """
 
     limited: tuple[frozenset[int], frozenset[int]]
@@ -78,8 +78,9 @@ class Allowances:
         return most
 
     def crowd(self, binding: Sequence[int], node: int) -> int:
-        """Return how many pods are in the node's groups, summed over topology spread constraints. `binding`: positions
-        of constraints; all but topology spread are ignored.
+        """Return how many pods the groups of a node have, summed over the topology spread constraints among `binding`.
+
+        `binding`: positions of constraints; other constraints than topology spread are ignored.
         """
         return sum(
             self._counts[place][self._rules[place].group[node]]
@@ -96,7 +97,7 @@ class Allowances:
         self._count(run.pod_set, run.shape, node, count)
 
     def mark(self) -> int:
-        """Return a number for the present state. `back_to` with this number restores the state."""
+        """Return a number for the present state. A later call of `back_to` with this number restores the state."""
         return len(self._log)
 
     def back_to(self, mark: int) -> None:

@@ -80,7 +80,9 @@ class RunningPods:
 
     @cached_property
     def own(self) -> list[float]:
-        """By victim, its weight without its gang: mainly its priority, then its share of the scarcest resource."""
+        """By victim, its weight without the weight of its gang: mainly its priority, and then its share of the scarcest
+        resource.
+        """
         # ranks: by victim, the place of its priority among all priorities, the lowest being 0. The weight is step **
         # rank, so `step` pods of one priority weigh as much as one of the next higher one. The order is lexicographic
         # as long as fewer pods are evicted. The share of the held amount (between 0 and 1) decides at equal priority.

@@ -1,9 +1,9 @@
-"""Many competing gangs, placed whole and without evictions: as compact as possible together, then each at its best
-place.
+"""Many competing gangs, placed whole and without evictions: first as compact as possible together, then each gang on
+the best nodes that the others leave.
 
 Compactness (goal 3) is decided over classes of alike nodes (`solver.multi_gang.column_generation`). Then each gang in
-turn is replanned on the capacity that the other gangs leave. Of the equally compact places, the gang takes the best.
-Only the goals up to compactness are optimised over all gangs together.
+turn is replanned on the capacity that the other gangs leave, and takes the best of the plans that are as compact. Only
+the goals up to compactness are optimised over all gangs together.
 """
 
 from collections.abc import Iterable, Sequence
@@ -118,11 +118,11 @@ def _seated(cluster: SharedNodes, chosen: ChosenColumns) -> list[list[int]]:
 
 
 def _replanned(cluster: SharedNodes, placed: list[list[int]], over: DeadlineCheck) -> list[list[int]] | None:
-    """Replan each gang in turn at its best place beside the other gangs, until `over` returns True. Return the nodes by
-    gang.
+    """Replan each gang in turn on the capacity that the other gangs leave, until `over` returns True. Return the nodes
+    by gang.
 
-    `placed`: the nodes so far. Gangs without nodes are planned first. None if one of the gangs without nodes finds no
-    place.
+    `placed`: the nodes so far. Gangs without nodes are planned first. None if one of the gangs without nodes cannot be
+    placed.
     """
     used = np.zeros_like(cluster.free)
     found = [np.array(nodes, dtype=np.int64) for nodes in placed]
@@ -142,8 +142,8 @@ def _replanned(cluster: SharedNodes, placed: list[list[int]], over: DeadlineChec
 
 
 def _best_beside(cluster: SharedNodes, gang: int, used: Counts) -> Counts | None:
-    """Return the best nodes for all members of a gang if other gangs use the amounts `used`; None if no placement is
-    found.
+    """Return the best nodes for all members of a gang on the capacity that other gangs leave; None if no placement is
+    found. `used`, nodes x resources: the amounts that other gangs use.
     """
     problem = cluster.gangs[gang]
     answer = decide(_beside(cluster, gang, used), _SOME)
@@ -154,8 +154,8 @@ def _best_beside(cluster: SharedNodes, gang: int, used: Counts) -> Counts | None
 
 
 def _beside(cluster: SharedNodes, gang: int, used: Counts) -> Problem:
-    """Return the gang's problem without evictions. The amounts `used` by other gangs are subtracted from the free
-    amounts.
+    """Return the gang's problem on the capacity that other gangs leave, without evictions. `used`, nodes x resources:
+    the amounts that other gangs use.
     """
     problem, sizes = cluster.gangs[gang], cluster.units[gang]
     places = [cluster.resources.index(name) for name in problem.resources]

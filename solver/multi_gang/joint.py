@@ -79,7 +79,8 @@ def _accepted(problem: Problem, budget: TimeBudget) -> tuple[tuple[int, ...], fr
     In a strict queue, no gang is accepted after the first gang of the queue that is not accepted.
     """
     placed, without, unknown = _one_pass(problem, (), budget)
-    while problem.affinities and without:  # a gang may need pods of a later gang near it
+    # a gang may have pod affinity to pods of a later gang, so it may fit once that gang is accepted
+    while problem.affinities and without:
         more, without, unknown = _one_pass(problem, placed, budget)
         if more == placed:
             break
@@ -90,8 +91,8 @@ def _accepted(problem: Problem, budget: TimeBudget) -> tuple[tuple[int, ...], fr
 def _one_pass(
     problem: Problem, accepted: tuple[int, ...], budget: TimeBudget
 ) -> tuple[tuple[int, ...], frozenset[int], bool]:
-    """Check each gang that is not in `accepted`, in order. Accept it if a joint plan exists for the accepted gangs and
-    this gang.
+    """Check each gang that is not in `accepted`, in order, and accept the gang if a joint plan exists for it and the
+    gangs accepted so far.
 
     Return the accepted gangs, the gangs that are proven not to fit, and whether the result is unknown for some gang.
     """
@@ -128,7 +129,7 @@ def _fits(problem: Problem, budget: TimeBudget) -> SolveStatus:
 
 
 def _shares(problem: Problem, placed: Collection[int], nodes: Nodes, victims: Sequence[int]) -> list[Share | None]:
-    """Return each gang's share of a plan, by position; None for gangs that are not `placed`."""
+    """Return each gang's share of a plan for several gangs, by the gang's position; None for gangs not in `placed`."""
     owners = _owners(problem, placed, nodes, victims)
     return [
         Share(
@@ -144,8 +145,8 @@ def _shares(problem: Problem, placed: Collection[int], nodes: Nodes, victims: Se
 def _owners(problem: Problem, placed: Collection[int], nodes: Nodes, victims: Sequence[int]) -> dict[int, int]:
     """Return, by victim, the gang for which the victim is evicted.
 
-    This is the first gang that uses a node of the victim, or a node of another victim of the same running gang. A gang
-    that conflicts with one of these victims counts like a gang that uses the node.
+    This is the first gang that needs the eviction: it uses a node of the victim, or conflicts with the victim. If the
+    victim belongs to a running gang, it is the first gang that needs the eviction of any victim of that running gang.
     """
     new = {gang: list(_new(problem, gang, nodes)) for gang in placed}
     used = {gang: {node for _, node in seats} for gang, seats in new.items()}

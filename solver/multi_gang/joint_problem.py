@@ -17,11 +17,10 @@ from solver.verify.rules import broken_rules
 
 @dataclass(frozen=True, slots=True)
 class ManyGangs:
-    """Gangs in their order. Each gang is a problem of its own, and all problems describe the same snapshot and
-    topology.
+    """Several gangs in their order, each as a problem of its own. All problems describe the same snapshot and topology.
 
     Nodes and resources with the same name are the same in all problems. `units[g][r]`: the size of one unit of resource
-    r of gang g, in a base unit that all gangs share.
+    r in the problem of gang g, in a base unit that all problems share.
     """
 
     gangs: tuple[Problem, ...]
@@ -40,14 +39,14 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class JointAnswer:
-    """The result for several gangs: a share of the plan for each; None for a gang whose minimum does not fit beside the
-    gangs before it.
+    """The result for several gangs: by gang, its share of the joint plan; None for a gang whose minimum does not fit
+    beside the gangs before it.
 
-    `proof`: OPTIMAL if all goals are proven for the gangs with a share, and no other gang can have one; else FEASIBLE.
-    `levels`: the number of levels, from the widest on, on which all gangs together provably touch the fewest domains.
-    Only plans are compared in which every gang is placed whole without evictions, except gangs that do not fit by
-    counting (`solver.multi_gang.shared_nodes.displaced_gangs`). `without`: gangs without a share that are proven not to
-    fit beside the gangs before them.
+    `proof`: OPTIMAL if all goals are proven for the gangs with a share, and no other gang can have a share; else
+    FEASIBLE. `levels`: the number of levels, from the widest on, on which all gangs together provably touch the fewest
+    domains. The comparison is with plans that place every gang whole and without evictions, except gangs that do not
+    fit by counting (`solver.multi_gang.shared_nodes.displaced_gangs`). `without`: gangs without a share that are proven
+    not to fit beside the gangs before them.
     """
 
     shares: tuple[Share | None, ...]
@@ -139,9 +138,8 @@ def faults_of_all_placed(many: ManyGangs, answer: JointAnswer) -> tuple[str, ...
 
 
 def _everybody(many: ManyGangs, answer: JointAnswer) -> bool:
-    """Return whether all gangs are placed whole and without evictions.
-
-    Only gangs that are proven not to fit (`displaced_gangs`) may be without a share.
+    """Return whether all gangs are placed whole and without evictions. Gangs that counting proves not to fit
+    (`displaced_gangs`) may be without a share.
     """
     missing = {gang for gang, share in enumerate(answer.shares) if share is None}
     if missing and missing != displaced_gangs(many.gangs, many.units):
@@ -180,8 +178,8 @@ def _overfull(many: ManyGangs, answer: JointAnswer) -> Iterator[str]:
 
 
 def _kinds(problem: Problem) -> int:
-    """Return how many members of a problem a model names one by one. If all members of a set have one shape, they count
-    as one, because a model only counts them.
+    """Return how many members of a problem a model must name one by one. If all members of a set have one shape, the
+    model only counts them, so they count as one.
     """
     return sum(
         1 if len({member.shape for member in pod_set.members}) == 1 else len(pod_set.members)

@@ -118,7 +118,9 @@ def set_of(gang: Problem) -> PodSet:
 
 
 def _level(gang: Problem) -> int:
-    """Return the narrowest level of which one domain must hold the gang, or ROOT."""
+    """Return the narrowest level of which one domain must hold the gang; ROOT (the whole cluster) if no level is
+    required.
+    """
     return max((level for level in (gang.required, set_of(gang).required) if level is not None), default=ROOT)
 
 
@@ -155,12 +157,11 @@ def _displaced(free: Counts, requests: Counts, request: Counts) -> Counts:
     """Return, by shape, how many members with the request `request` certainly no longer fit where a member of the shape
     is placed. `requests`: shapes x resources.
 
-    If `request` is 0 for all resources, the result is 1 for a shape without requests, else 0: such members are limited
-    only by their number.
-
-    On a node, one resource limits the members with `request`. A member of the shape takes as much of this resource as
-    several such members, rounded down. The minimum over all resources that limit such members on some node holds on
-    every node.
+    For example, if a member of the shape takes 4 GPUs and `request` is 2 GPUs, 2 members no longer fit. Quotients are
+    rounded down. Only the resource that limits such members on a node decides, and this resource differs between nodes.
+    So the result is the minimum over a few resources, of which at least one limits such members on each node. If
+    `request` is 0 for all resources, only the number of members is limited: the result is 1 for a shape without
+    requests, else 0.
     """
     asks = np.flatnonzero(request > 0)
     if not len(asks):

@@ -28,8 +28,8 @@ def nothing(kinds: int) -> CostTable:
 
 
 def reaching(table: CostTable) -> CostTable:
-    """Return the table without the part that is infeasible throughout: along each axis, it ends at the largest number
-    of members that some feasible entry has.
+    """Return the table without its margin of infeasible entries: each axis ends at the largest number of members that
+    some feasible entry has.
     """
     possible = np.nonzero(table < INFEASIBLE_COST)
     if not len(possible[0]):
@@ -48,7 +48,8 @@ def merged(one: CostTable, other: CostTable, most: Vector) -> CostTable:
     wide = tuple(a + b - 1 for a, b in zip(one.shape, other.shape, strict=True))
     spread = np.full(wide, INFEASIBLE_COST, dtype=np.int64)
     spread[tuple(map(slice, one.shape))] = one
-    # flat[ravel(c)] = one[c]; the row of every d of `other` is the same vector, moved by ravel(d).
+    # flat[ravel(c)] = one[c], where ravel maps a count vector to its position on the single axis. Adding a count vector
+    # d of `other` moves the whole row by ravel(d) positions.
     flat = spread.ravel()[: int(np.ravel_multi_index([size - 1 for size in one.shape], wide)) + 1]
     best = np.full(spread.size, INFEASIBLE_COST, dtype=np.int64)
     finite = np.nonzero(other < INFEASIBLE_COST)
@@ -70,7 +71,9 @@ def effort(one: CostTable, other: CostTable) -> int:
 
 
 def splitting(table: CostTable) -> int:
-    """Return an upper bound on the effort of calling `splits`, in additions. `table`: the larger of the two tables."""
+    """Return an upper bound on the effort of `splits`, in additions of costs. `table`: the larger of the two tables
+    that it divides members between.
+    """
     return table.size + _CALL
 
 

@@ -25,8 +25,8 @@ parents, then the secondary words.
 
 
 def candidates(tables: DomainTables, level: int, members: int) -> list[tuple[int, DomainCost]]:
-    """Return the domains of a level (or ROOT) that may hold `members` members, each with a lower bound on its goal
-    values. The domain with the best bound comes first.
+    """Return the domains of a level (or ROOT, the whole cluster) that may hold `members` members, each with a lower
+    bound on its goal values. The domain with the best bound comes first.
 
     A bound has the first entries of a `DomainCost`: the primary words, then the potential of the domain and of its
     parents.
@@ -63,11 +63,11 @@ def candidates(tables: DomainTables, level: int, members: int) -> list[tuple[int
 
 
 def _room_by_level(tables: DomainTables, level: int) -> dict[int, Counts]:
-    """Return upper bounds on the members that domains can hold. The keys are the levels from the node out to `level`
-    (or ROOT); each value is an array by domain of the key's level.
+    """Return upper bounds on the members that domains can hold, by level from the node out to `level` (or ROOT, the
+    whole cluster).
 
-    Caps and multiples of a domain and of all domains inside it are respected. So a domain with capacity for 10 members
-    and a cap of 4 counts with 4.
+    Each value is an array by domain of its level. Caps and multiples of a domain and of all domains inside it are
+    respected. So a domain with capacity for 10 members and a cap of 4 counts with 4.
     """
     tree, rules = tables.instance.tree, tables.rules
     room = tables.instance.capacity[tables.kind.shape]
@@ -87,11 +87,11 @@ def _room_by_level(tables: DomainTables, level: int) -> dict[int, Counts]:
 
 
 def _allowed_around(tables: DomainTables, level: int, members: int) -> NDArray[np.bool_]:
-    """Return, by domain of `level` (or ROOT), whether the constraints on other domains allow that all `members` are in
-    the domain and none elsewhere.
+    """Return, by domain of `level` (or ROOT, the whole cluster), whether all `members` can be in the domain and none
+    elsewhere, as far as the constraints on other domains decide it.
 
-    The constraints are the caps and multiples of the wider domains around it, and the domains elsewhere that must have
-    members.
+    These constraints are the caps and multiples of the wider domains around the domain, and the domains elsewhere that
+    must have members.
     """
     tree, rules = tables.instance.tree, tables.rules
     allowed = tables.encloses(level, members)
@@ -105,9 +105,9 @@ def _allowed_around(tables: DomainTables, level: int, members: int) -> NDArray[n
 
 @dataclass(frozen=True, slots=True)
 class _Rooms:
-    """Bounds on how many narrower domains are needed to hold `members` members inside each domain of `level`.
+    """For each domain of `level`: bounds on how many narrower domains inside it are needed to hold `members` members.
 
-    `by_level[narrower]`: by domain of that level, the most members that it can hold.
+    `by_level[narrower]`: the most members that each domain of the level `narrower` can hold.
     """
 
     tree: Tree
@@ -117,7 +117,7 @@ class _Rooms:
 
     def fewest(self, narrower: int) -> tuple[Counts, NDArray[np.bool_]]:
         """Return two arrays by domain of `level`. The first has the fewest domains of the level `narrower` inside it
-        that hold all members. The second has whether all domains of `narrower` inside it together can hold them.
+        that together hold all members. The second has whether even all domains of `narrower` inside it can hold them.
 
         The domains with the most capacity are counted first, so no other choice needs fewer.
         """
@@ -151,8 +151,8 @@ class _Rooms:
 
 
 def _least(primary: Counts, fitting: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return flags for the domains that `fitting` marks and whose bound `primary` is the least. These domains are
-    searched first. `primary`: words x domains.
+    """Return, by domain, whether `fitting` marks the domain and no marked domain has a smaller bound. Such domains are
+    searched first. `primary`: the bounds, words x domains.
     """
     for word in primary:
         fitting = fitting & (word == word[fitting].min(initial=_LARGEST))
@@ -160,10 +160,10 @@ def _least(primary: Counts, fitting: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _confined(parts: list[Counts], count: int, members: int, least: int) -> int:
-    """Return the fewest children that together hold `members` members, if only the children of `count` domains may be
-    used. `parts`: for each domain, the capacities of its children.
+    """Return the fewest domains that together hold `members` members, if they must all be children of `count` parents.
 
-    `least`: a lower bound of the result. The children of the domains with the most capacity often reach it.
+    `parts`: for each parent, the capacities of its children. `least`: a lower bound of the result. The search stops
+    when it reaches this bound, which the parents with the most capacity often do.
     """
     parts = sorted(parts, key=np.sum, reverse=True)
     fewest = sum(map(len, parts))
@@ -175,15 +175,15 @@ def _confined(parts: list[Counts], count: int, members: int, least: int) -> int:
 
 
 def _first_to_hold(room: Counts, members: int) -> int:
-    """Return how many of the largest capacities in `room` together hold `members` members. If all together do not,
-    return their number plus 1.
+    """Return how many of the numbers in `room`, the largest first, are needed for a sum of at least `members`. If the
+    sum of all is less, return their number plus 1.
     """
     return 1 + int(np.searchsorted(np.cumsum(-np.sort(-room)), members))
 
 
 def _min_penalty(tables: DomainTables, level: int) -> Counts:
-    """Return, by domain of `level`, how much weight of node preferences its best node has less than the best node of
-    the cluster. Each member placed in the domain loses at least this weight.
+    """Return, by domain of `level`, the least weight of node preferences that a member loses if it is placed in the
+    domain. The member's best node of the cluster, at a loss of 0, may be elsewhere.
     """
     tree, preference_score = tables.instance.tree, tables.weights
     best = np.full(tree.count(level), preference_score.min(initial=0), dtype=np.int64)
@@ -192,8 +192,8 @@ def _min_penalty(tables: DomainTables, level: int) -> Counts:
 
 
 def _least_terminating(tables: DomainTables, level: int, members: int) -> Counts:
-    """Return, by domain of `level`, a lower bound on the capacity of terminating pods that `members` members use if
-    they are in the domain.
+    """Return, by domain of `level`, a lower bound on terminating capacity: what `members` members use in the domain
+    while terminating pods still hold it.
     """
     instance, shape = tables.instance, tables.kind.shape
     request = instance.problem.shapes[shape].requests[instance.scarce]

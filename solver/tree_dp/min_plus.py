@@ -31,15 +31,18 @@ A cost is below 2^59, so the sum of two feasible costs stays below `INFEASIBLE_C
 at most 2^61 and stays within 63 bits.
 """
 _WORST = np.iinfo(np.int64).max
-"""A word for goal vectors that have lost a comparison already: it is larger than every sum of two words."""
+"""A value for words of goal vectors that are worse in an earlier word already, so that they lose every later
+comparison. It is larger than every sum of two words.
+"""
 _NARROW, _AT_ONCE = 512, 32
-"""`_NARROW`: tables with at most this many columns are merged for `_AT_ONCE` numbers of members at once, because a call
-of numpy then takes longer than its additions.
+"""Tables with at most `_NARROW` columns are merged for `_AT_ONCE` numbers of members in one call of numpy, because the
+call itself takes longer than its additions.
 """
 _FULL, _FEW = 64, 256
-"""Limits of `Products.columns`, which computes single columns of a product. A product with at most `_FULL` columns is
-always computed whole. In wider products, the last children of a key are merged column by column if they can hold at
-most `_FEW` members.
+"""Limits of `Products.columns`, which computes single columns of a product of tables.
+
+A product with at most `_FULL` columns is always computed whole. In wider products, some children of the first key stay
+out of the shared whole table if they can hold at most `_FEW` members together.
 """
 
 
@@ -107,7 +110,7 @@ def merged(one: WordTable, other: WordTable, most: int) -> WordTable:
     width = min(one.shape[1] + other.shape[1] - 2, most) + 1
     best = np.full((one.shape[0], width), INFEASIBLE_COST, dtype=np.int64)
     counts = np.flatnonzero(other[0, :width] < INFEASIBLE_COST)
-    if one.shape[0] == 1:  # vectors of one word are plain numbers
+    if one.shape[0] == 1:  # vectors of one word are plain numbers, so a minimum needs no word by word comparison
         for count, cost in zip(counts.tolist(), other[0, counts].tolist(), strict=True):
             into = best[0, count : count + one.shape[1]]
             np.minimum(into, one[0, : len(into)] + cost, out=into)
@@ -188,7 +191,9 @@ class Products:
     _products: dict[tuple[tuple[int, int], ...], WordTable] = field(default_factory=dict)
 
     def power(self, key: int, times: int) -> WordTable:
-        """Return the table of `times` children that all have this key. Raises `OutOfTimeError`."""
+        """Return the table of `times` alike children together. `key`: the number of the table of one child. Raises
+        `OutOfTimeError`.
+        """
         if times == 0:
             return nothing(self.words)
         if times == 1:
@@ -205,8 +210,8 @@ class Products:
         return known
 
     def product(self, groups: tuple[tuple[int, int], ...]) -> WordTable:
-        """Return the table of children of several keys together. `groups`: pairs of a key and the number of children
-        with this key.
+        """Return the table of several children together. `groups`: pairs of a key (the number of a child's table) and
+        the number of children with this table.
 
         Products of the last pairs that were computed before are reused. Raises `OutOfTimeError`.
         """
@@ -222,8 +227,8 @@ class Products:
     def columns(self, groups: tuple[tuple[int, int], ...], counts: Counts) -> WordTable:
         """Return only those columns of `product(groups)` that belong to the numbers of members in `counts`.
 
-        Most children of the first key are merged into a whole table, which is shared by calls with nearly as many
-        children. So a caller that removes children one by one rarely causes a new whole table.
+        Most children of the first key are merged into a whole table, which is cached. The few others are merged for the
+        wanted columns only. So a caller that removes children one by one rarely causes a new whole table.
         """
         if groups in self._products or self.width(groups) <= _FULL:
             return self.product(groups)[:, counts]

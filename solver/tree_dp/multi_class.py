@@ -88,10 +88,10 @@ class _Digit:
 
 @dataclass(frozen=True)
 class _Waste:
-    """The weights of all goals up to waste, in two groups. The `digits` fit into one 59-bit cost. The `later_digits`
-    are less important and do not fit.
+    """The weights of all goals up to waste in the costs of a dynamic programme, in two groups.
 
-    `costs` and `later`: the weights of the two groups.
+    The `digits` fit into one 59-bit cost. The `later_digits` are less important and do not fit, so a later cost has
+    them. `costs` and `later`: the weights of the two groups.
     """
 
     costs: Costs
@@ -211,9 +211,10 @@ class Mixtures:
         )
 
     def _compared(self, paths: Sequence[BestPaths], level: int, domain: int) -> tuple[int, list[BestPaths]]:
-        """Return two values: the least later cost (the cost in goals that do not fit into the tables' cost), and those
-        of `paths` that reach it. `paths`: for each alternative to keep topology spread, its best plans. Raises
-        `TooMuchError`.
+        """Return two values: the least later cost of a plan in a domain, and the entries of `paths` that reach it.
+
+        The later cost is the cost in the goals that do not fit into the tables' cost. `paths`: by alternative to keep
+        topology spread, its best plans by the tables. Raises `TooMuchError`.
         """
         costs = [each.later(level, domain, self.full) for each in paths]
         return min(costs), [each for each, cost in zip(paths, costs, strict=True) if cost == min(costs)]
@@ -249,7 +250,7 @@ class Mixtures:
     def _redundant_nodes(self, nodes: Positions) -> Positions:
         """Return those of `nodes` that no best plan needs, because enough equal nodes come before them by name.
 
-        Enough means: as many as there are members. Nodes are equal if they differ in names only.
+        Nodes are equal if they differ in names only. As many nodes as there are members are enough.
         """
         instance, every = self.instance, self.instance.problem.nodes
         columns: list[Sequence[int] | Positions] = [instance.potential, instance.tree.domains(instance.tree.depth - 2)]
@@ -262,10 +263,10 @@ class Mixtures:
         return last
 
     def _waste(self, level: int, reached: Mapping[GoalPart, int]) -> _Waste:
-        """Return the weights of all goals up to waste, for plans inside a domain of `level`.
+        """Return the weights of all goals up to waste in the costs of plans inside a domain of `level`.
 
-        `reached`: values of goal parts that are known already. The digit of such a part is just large enough for its
-        value.
+        `reached`: values of goal parts that are known already. The digit of such a part is only as large as its value
+        needs.
         """
         instance = self.instance
         inside = [(each, instance.problem.levels[each]) for each in range(level + 1, instance.tree.depth)]

@@ -14,8 +14,8 @@ from solver.tree_dp.class_vectors import Vector, splits, splitting
 from solver.tree_dp.multi_class_tables import NOTHING, MergeStep, TableEffort, Tables
 
 _Split = tuple[Vector, Vector]
-"""A division of members at one step: the count vector of the children before the step's child, and the count vector of
-the step's child.
+"""A division of members at one `MergeStep`, as two count vectors. The first has the members of the children merged in
+earlier steps. The second has the members of the child that this step adds.
 """
 
 
@@ -33,7 +33,8 @@ class BestPaths:
         self._last = self._instance.tree.depth - 1
         self._comparing = states is not None and tables.later is not NOTHING
         self._states = TableEffort(states or 0, tables.effort.deadline)
-        # The least later cost of a count vector: in a domain, by its key; in its children up to a step, by its place.
+        # Caches of the least later cost of a count vector: in a domain, under the key of the domain's table; in the
+        # children that are merged up to a step, under the step's place.
         self._in_domain: dict[tuple[int, Vector], int] = {}
         self._up_to: dict[tuple[int, Vector], int] = {}
 
@@ -78,10 +79,10 @@ class BestPaths:
         return wanted
 
     def _trace(self, level: int, number: int, totals: set[Vector], inside: dict[int, set[Vector]]) -> None:
-        """For each child of a domain, find the count vectors that it can have in a best way if the domain has a count
-        vector in `totals`. Add them to `inside`, by child.
+        """Find, for each child of a domain, the count vectors that the child can have in a best way to place one of
+        `totals` in the domain. Add them to `inside`, by child.
 
-        Each of several alike children can have every count vector that the last of them can have.
+        Alike children are interchangeable, so each of them gets every count vector that the last of them can have.
         """
         key = self.tables.key(level, number)
         if key is None:
@@ -100,12 +101,12 @@ class BestPaths:
             totals = rests
 
     def _first_by_name(self, level: int, alike: list[int], used: int) -> list[int]:
-        """Return those of the domains `alike`, which differ in names only, that the plan with the first node names can
-        use. A plan uses at most `used` of them.
+        """Return those of the domains `alike` that the plan with the first node names can use. The domains differ in
+        names only, and a plan uses at most `used` of them.
 
-        A domain is left out if `used` other domains are preferred to it. A domain is preferred to another if each of
-        its nodes' names comes before the corresponding name of the other. Names correspond by class of alike nodes, and
-        by their order in the class.
+        A domain is left out if `used` other domains are preferred to it. One domain is preferred to another if each of
+        its node names comes before the corresponding name of the other. The n-th name in a class of alike nodes
+        corresponds to the n-th name in the same class of the other domain.
         """
         if level < self._last - 1 or len(alike) <= used or not self.tables.has_all_goals:
             return alike
@@ -119,7 +120,9 @@ class BestPaths:
 
     def _names(self, level: int, domain: int) -> list[int]:
         """Return, for a domain's usable nodes, their places in the natural order of names, class by class of alike
-        nodes. A node has one place, its own.
+        nodes.
+
+        If `domain` is a node, the result is its own place only.
         """
         rank, key = self._instance.name_rank, self.tables.key(level, domain)
         if level == self._last or key is None:
@@ -129,8 +132,8 @@ class BestPaths:
         return [place for sort in used for place in sorted(rank[node] for node in of_sort[sort])[: used[sort]]]
 
     def _take(self, level: int, number: int, total: Vector, inside: dict[int, Vector]) -> None:
-        """Choose one of the best ways to place `total` members in a domain. Add the count vector that each child gets
-        to `inside`.
+        """Choose one of the best ways to place `total` members in a domain. Record the count vector of each child that
+        gets members in `inside`.
         """
         key = self.tables.key(level, number)
         if key is None:
@@ -146,8 +149,10 @@ class BestPaths:
                 inside[alike[step.key].pop(0)] = part
 
     def _best(self, step: MergeStep, total: Vector) -> Sequence[_Split]:
-        """Return the best divisions of `total` members between the child of this step and the children of earlier
-        steps.
+        """Return the best divisions of `total` members at a step: by the cost in the tables, and then by the later
+        cost.
+
+        A division gives some members to the step's child, and the rest to the children of earlier steps.
         """
         ways = self._ways(step, total)
         if not self._comparing:
@@ -156,22 +161,24 @@ class BestPaths:
         return [way for way in ways if self._cost(step, way) == least]
 
     def _ways(self, step: MergeStep, total: Vector) -> list[_Split]:
-        """Return the divisions of `total` members between the child of this step and the children of earlier steps that
-        have the least cost in the tables. The later cost is ignored.
+        """Return the divisions of `total` members at a step that have the least cost in the tables. The later cost is
+        ignored.
+
+        A division gives some members to the step's child, and the rest to the children of earlier steps.
         """
         self.tables.effort.spend(splitting(step.before))
         return splits(step.before, self.tables.known[step.key].table, total, int(step.after[total]))
 
     def _cost(self, step: MergeStep, way: _Split) -> int:
-        """Return the least later cost of the division `way` at a step. The later cost of the children of earlier steps
-        must be known already.
+        """Return the least later cost of the division `way` at a step. It is known only if the later cost of the
+        children of earlier steps has been computed before.
         """
         rest, part = way
         before = self._up_to[step.previous, rest] if step.previous else 0
         return before + self._least(step.key, part)
 
     def _least(self, key: int, counts: Vector) -> int:
-        """Return the least later cost of `counts` members in a domain with this key."""
+        """Return the least later cost of `counts` members in a domain. `key`: the number of the domain's table."""
         if (key, counts) not in self._in_domain:
             self._states.spend(1)
             sort = self.tables.known[key]

@@ -31,8 +31,8 @@ class MultiClassRules:
         shapes = [instance.problem.shapes[kind.shape] for kind in kinds]
         full = [len(kind.ranks) for kind in kinds]
         self.full: Vector = tuple(full)
-        # counts: classes x (full[0] + 1) x (full[1] + 1) x ...; counts[k][c] = c[k]. The arrays below have the same
-        # axes except the first one.
+        # counts: classes x (full[0] + 1) x (full[1] + 1) x ..., where full[k] is the number of members of class k;
+        # counts[k][c] = c[k]. The arrays below have these axes except the first one.
         self.counts = np.indices([count + 1 for count in full], dtype=np.int64)
         requests = np.array([shape.requests for shape in shapes], dtype=np.int64)
         # asked[resource][c] = sum over classes k of requests[k, resource] * c[k]
@@ -41,7 +41,8 @@ class MultiClassRules:
         owners = np.array([[kind.pod_set == each for kind in kinds] for each in filled], dtype=np.int64)
         self.in_set = np.tensordot(owners, self.counts, axes=1)
         self.allowed = [self._allowed(level) for level in range(instance.tree.depth)]
-        # capacity, amounts: nodes x classes, nodes x resources; each is no more than all members together could use.
+        # capacity: nodes x classes; amounts: nodes x resources. Both are cut to what all members together could use, so
+        # that nodes with more than enough are alike.
         self.capacity = np.minimum(instance.capacity[[kind.shape for kind in kinds]].T, full)
         self.amounts = np.minimum(np.maximum(instance.amounts, 0), self.capacity @ requests)
         preference_score = np.zeros((len(kinds), len(instance.problem.nodes)), dtype=np.int64)
@@ -89,13 +90,13 @@ class MultiClassRules:
 
     @cached_property
     def present(self) -> CostTable:
-        """By count vector, 1 if there is at least one member, else 0."""
+        """By count vector, 1 if the vector has at least one member, else 0."""
         present: CostTable = np.any(self.in_set > 0, axis=0).astype(np.int64)
         return present
 
     @cached_property
     def sets_present(self) -> CostTable:
-        """By count vector, the number of sets with at least one member."""
+        """By count vector, the number of sets of which the vector has at least one member."""
         present: CostTable = np.sum(self.in_set > 0, axis=0, dtype=np.int64)
         return present
 

@@ -62,8 +62,8 @@ class Costs:
     terminating: int = 0
 
     def heeds_potential(self, level: int) -> bool:
-        """Whether a domain of `level` has a cost that depends on its potential, by these weights. False at ROOT, where
-        domains have no cost of their own.
+        """Whether the cost of a domain of `level` depends on the domain's potential, under these weights. False at
+        ROOT, where domains have no cost of their own.
         """
         return level > ROOT and bool(self.room) and bool(self.room[level] or self.left[level])
 
@@ -138,8 +138,10 @@ class Tables:
         return int(table[counts])
 
     def children(self, level: int, number: int) -> dict[int, list[int]]:
-        """Return, by key, the children of a domain that can hold members. Keys ascend, so the order is the same for
-        alike domains.
+        """Return the children of a domain that can hold members, by the number of their table (key). Alike children
+        share a table.
+
+        Keys ascend, so the order is the same for alike domains.
         """
         found: dict[int, list[int]] = {}
         for child in self.rules.instance.tree.children(level, number):
@@ -175,8 +177,10 @@ class Tables:
         return self._keys[sign]
 
     def _of_use(self, key: int) -> int | None:
-        """Return how many alike domains with the table `key` can have members at the same time. None if there is no
-        such limit, because each of these domains must have members.
+        """Return how many alike domains with the table `key` can have members at the same time. Further ones need no
+        step.
+
+        None if there is no such limit, because each of these domains must have members.
         """
         table = self.known[key].table
         if table.flat[0] >= INFEASIBLE_COST:
@@ -231,8 +235,10 @@ class Tables:
         return self.rules.instance.domain_potential(level, number) if heeded else 0
 
     def _with_own(self, level: int, number: int, inside: CostTable) -> CostTable:
-        """Return the table `inside` of a domain's children with the domain's own cost added, for all count vectors with
-        members. Count vectors that constraints forbid become infeasible.
+        """Return the table of a domain, computed from `inside`, the table of its children: the domain's own cost is
+        added for each count vector with members.
+
+        Count vectors that constraints forbid become infeasible.
         """
         if level == ROOT:
             return inside

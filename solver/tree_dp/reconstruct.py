@@ -22,11 +22,11 @@ Totals = NDArray[np.bool_]
 
 @dataclass(slots=True)
 class _Open:
-    """A domain in which members are being placed. `count` and `sum`: the members in its children that are finished, and
-    their cost.
+    """A domain in which members are being placed.
 
-    `totals`: the numbers of members that the domain may have at the end in a best plan. `waiting`: by key, the children
-    that have no member yet.
+    `count` and `sum`: the number of members in its finished children, and their cost. `totals`: whether the domain may
+    have each number of members at the end in a best plan. `waiting`: by the number of their common table (key), the
+    children that have no member yet.
     """
 
     domain: Domain
@@ -173,8 +173,11 @@ class _Seating:
         return _Move(best.name, 0, best.path, tuple(unusable))
 
     def _ways(self, children: tuple[Domain, ...], totals: Totals, bound: int | None) -> Iterator[_Move]:
-        """Yield moves into the domains `children`, which are alike and of one domain. Each move goes to a smaller name
-        than the move before it.
+        """Yield moves into `children`, alike domains of one parent. Each move goes to a smaller node name than the move
+        before it, and the first one to a name before `bound`.
+
+        `totals`: by number of members, whether a child may have so many at the end. `bound`: a place in natural order
+        of names; None: any name is allowed.
         """
         for child in children:
             if bound is not None and child.first_name >= bound:
@@ -185,11 +188,12 @@ class _Seating:
                 yield move
 
     def _usable(self, around: _Open, count: int, done: WordTable, key: int, kept: list[int]) -> Totals:
-        """Return the numbers of members that one child of `around` with this key and without members may have at the
-        end. All False: no best plan uses such a child.
+        """Return, by number of members, whether one child of `around` can have so many members at the end in a best
+        plan. All False: no best plan uses such a child.
 
-        `count` and `done`: the members in the finished children of `around`, and their cost. Children with a smaller
-        first name that are not in `kept` are known to be in no best plan.
+        The child has the table `key` and no members yet. `count` and `done`: the members in the finished children of
+        `around`, and their cost. Children with a smaller first name that are not in `kept` are known to be in no best
+        plan.
         """
         first = around.waiting[key][0].first_name
         later = [each for each, children in around.waiting.items() if children[0].first_name > first]
@@ -209,19 +213,21 @@ class _Seating:
         return usable
 
     def _may_end(self, around: _Open, count: int, done: WordTable) -> bool:
-        """Return whether a best plan may put no more members into the domain `around`, which has `count` members at the
-        cost `done`.
+        """Return whether a best plan may put no more members into the domain `around`. `count`: the members that the
+        domain has now. `done`: their cost.
         """
         if not around.totals[count] or any(self._must_have(key) for key in around.waiting):
             return False
         return bool((done == self.tables.raw[around.domain.key][:, count : count + 1]).all())
 
     def _must_have(self, key: int) -> bool:
-        """Return whether children with this key must have members: their table has no feasible plan for 0 members."""
+        """Return whether each child with the table `key` must have members: the table has no feasible plan for 0
+        members.
+        """
         return bool(self.tables.products.tables[key][0, 0] >= INFEASIBLE_COST)
 
     def _opened(self, domain: Domain, totals: Totals) -> _Open:
-        """Return the record of a domain that is being opened. No member is placed in it yet."""
+        """Return a new record of `domain`, in which no member is placed yet."""
         return _Open(domain, totals, nothing(self.tables.layout.words), 0, dict(domain.groups))
 
     def _take(self, around: _Open, child: Domain) -> None:
@@ -233,7 +239,7 @@ class _Seating:
             del around.waiting[child.key]
 
     def _finished(self, left: _Open, count: int) -> WordTable:
-        """Return the cost of the finished domain `left` with `count` members: the column of its table that is added to
-        the cost of its parent.
+        """Return the cost of a domain that gets no more members: the column of its table for `count` members. It
+        becomes a part of the cost of the domain's parent.
         """
         return self.tables.table(left.domain)[:, count : count + 1]

@@ -110,10 +110,9 @@ def _best_of_level(tables: DomainTables, level: int, members: int) -> list[Domai
 def _best_heads(
     tables: DomainTables, level: int, possible: list[tuple[int, DomainCost]], members: int
 ) -> list[tuple[int, DomainCost]]:
-    """Return the candidates whose plans are best in the primary words, the goals before waste. They are sorted by
-    bound.
+    """Return the candidates whose plans are best in the primary words (the goals before waste), sorted by bound.
 
-    `possible`: pairs of a domain and its bound. In the returned pairs, the bounds begin with the exact primary words.
+    `possible`: pairs of a domain and its bound. In the returned pairs, each bound begins with the exact primary words.
     """
     heads, words = tables.primary, tables.layout.primary
     kept: list[tuple[int, DomainCost]] = []
@@ -148,9 +147,8 @@ def _score(tables: DomainTables, domain: Domain, members: int) -> DomainCost:
     """Return the values by which the best plan with this many members in a domain is compared, in the order of the
     goals.
 
-    The domain's table has the values inside the domain, but not the parts (a) and (b) of waste. These two parts are
-    decided by the potential of the domain and of its parents, which is inserted between the primary and secondary
-    words.
+    The domain's table has all values except the parts (a) and (b) of waste. The potential of the domain and of its
+    parents decides these two parts. It is inserted between the primary and the secondary words of the table.
     """
     instance, primary = tables.instance, tables.layout.primary
     words = tables.table(domain)[:, members].tolist()

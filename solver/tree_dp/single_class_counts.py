@@ -24,7 +24,7 @@ def no_room(instance: Instance) -> bool:
 
 
 def has_room(instance: Instance) -> bool | None:
-    """Return whether the minimum fits without evictions; None if counting members does not express all constraints of
+    """Return whether the minimum fits without evictions. None if counting members does not express all constraints of
     the gang.
     """
     answers = [
@@ -35,8 +35,8 @@ def has_room(instance: Instance) -> bool | None:
 
 
 def members_by_domain(instance: Instance, level: int) -> dict[int, int] | None:
-    """Return how many members each domain of `level` (or ROOT) can hold without evictions. Domains without capacity
-    have no entry.
+    """Return how many members each domain of `level` (or ROOT, the whole cluster) can hold without evictions. Domains
+    without capacity have no entry.
 
     None if counting members does not express all constraints of the gang.
     """
@@ -56,8 +56,8 @@ def members_of(tables: DomainTables) -> int:
 
 
 def _most(tables: DomainTables, level: int) -> dict[int, int]:
-    """Return how many members each domain of `level` (or ROOT) can hold, under the constraints on the domain itself and
-    on the domains around it.
+    """Return how many members each domain of `level` (or ROOT, the whole cluster) can hold, under the constraints on
+    the domain itself and on the domains around it.
 
     Domains without capacity have no entry.
     """

@@ -33,9 +33,9 @@ Sums = list[tuple[str, int]]
 class CountingRules:
     """All constraints of a gang of one member class besides capacity, as limits on the number of members in a domain.
 
-    `required`: the narrowest level of which one domain must hold all members. `multiple[level]`: the number of members
-    in a domain is a multiple of each of these numbers. `caps[level]`: the most members, by domain. `least[level]`: the
-    fewest members, by domain. A domain without an entry has no limit.
+    `required`: the narrowest level of which one domain must hold all members. `multiple[level]`: some numbers; the
+    members in a domain are a multiple of each of them. `caps[level]`: by domain, the most members. `least[level]`: by
+    domain, the fewest members. A domain without an entry has no limit.
     """
 
     required: int
@@ -115,7 +115,9 @@ def ways_to_count(instance: Instance) -> list[tuple[MemberClass, CountingRules]]
 
 
 _ByLevel = tuple[dict[int, int], ...]
-"""By level, the limits of domains: a number of members for each domain that has a limit."""
+"""Limits on the members of domains: for each level, a number of members by domain. A domain without an entry has no
+limit.
+"""
 
 
 def _bounds_of_domains(instance: Instance, kind: MemberClass) -> list[tuple[_ByLevel, _ByLevel]] | None:
@@ -217,7 +219,8 @@ def around_split(sums: Mapping[str, Sums]) -> tuple[Sums, Sums]:
 
 
 def sums_of(instance: Instance, kind: MemberClass) -> dict[str, Sums]:
-    """Return the sums that a domain's table holds, by term of a goal as named in `solver.objective.ordered`.
+    """Return the sums that a domain's table holds, each with its largest possible value, by term of a goal as named in
+    `solver.objective.ordered`.
 
     A node's `terminating` sum is at most what terminating pods hold there, because members never use more than `free`.
     """
@@ -287,18 +290,18 @@ class DomainTables:
         return self.products.tables[domain.key]
 
     def domains(self, level: int) -> list[Domain]:
-        """Return all domains of a level (or ROOT) that can hold a member."""
+        """Return all domains of a level (or ROOT, the whole cluster) that can hold a member."""
         found = (self.domain(level, number) for number in range(self.instance.tree.count(level)))
         return [domain for domain in found if domain is not None]
 
     def domain(self, level: int, number: int) -> Domain | None:
-        """Return a domain of a level (or ROOT) by its number; None if it can hold no member."""
+        """Return a domain of a level (or ROOT, the whole cluster) by its number; None if it can hold no member."""
         if (level, number) not in self._domains:
             self._domains[level, number] = self._written(level, number)
         return self._domains[level, number]
 
     def _written(self, level: int, number: int) -> Domain | None:
-        """Compute a domain and its table; return None if the domain can hold no member. Raises `OutOfTimeError`."""
+        """Return a domain, with its table computed; None if the domain can hold no member. Raises `OutOfTimeError`."""
         self.instance.deadline.check()
         if level == self.instance.tree.depth - 1:
             most = self._capacity[number]
@@ -338,7 +341,8 @@ class DomainTables:
             alone = np.zeros((self.layout.words, len(counts)), dtype=np.int64)
             self._add(alone, "preferences", counts * (self.best_weight - weight))
             if waits:
-                # The layout assumes at most `leaving`. Only tables in which victims are gone (`no_room`) exceed it.
+                # The layout has bits for amounts up to `leaving`. Only tables in which victims are gone (`no_room`)
+                # exceed it.
                 self._add(alone, "terminating", np.clip(counts * self._request - now, 0, leaving))
             self.raw[key] = alone
             self.products.tables.append(self._with_own(level, potential, limits, alone))
@@ -390,8 +394,8 @@ class DomainTables:
         return self.rules.least[level].get(number, 0), self.rules.caps[level].get(number, _LARGE)
 
     def encloses(self, level: int, members: int) -> NDArray[np.bool_]:
-        """Return, by domain of `level` (or ROOT), whether all `members` members can be in this domain and none
-        elsewhere, although some domains must have members (`CountingRules.least`).
+        """Return, by domain of `level` (or ROOT, the whole cluster), whether all `members` members can be in this
+        domain and none elsewhere, although some domains must have members (`CountingRules.least`).
 
         They cannot if a domain elsewhere must have members, or if a wider domain around it must have more than
         `members` members.

@@ -42,10 +42,10 @@ class SpreadGroups:
     emptiest: range
 
     def within(self, held: int, emptiest: int) -> Allowed:
-        """Return, by count vector, whether a group that has `held` pods may get these members. Afterwards it may have
-        at most `skew` (`maxSkew`) pods more than the emptiest group, which has `emptiest` pods.
+        """Return, by count vector, whether a group that has `held` pods may get these members.
 
-        Members that the constraint does not limit may always come.
+        After them, the group may have at most `skew` (`maxSkew`) pods more than the emptiest group, which has
+        `emptiest` pods. Members that the constraint does not limit are always allowed.
         """
         within: Allowed = (self.bound == 0) | (held + self.counting <= emptiest + self.skew)
         return within
@@ -69,9 +69,8 @@ class SpreadWay:
     emptiest: tuple[int, ...]
 
     def sign(self, level: int, domain: int) -> tuple[int, ...]:
-        """Return, by constraint, the pods that the group around a domain has now; -1 if the domain is in no group.
-
-        Domains of one level with equal values may get the same members.
+        """Return, by constraint, how many pods the group around a domain has now; -1 if the domain is in no group. Two
+        domains of one level with equal results may get the same members.
         """
         return tuple(rule.held.get(self._group(rule, level, domain), -1) for rule in self.rules)
 

@@ -220,7 +220,9 @@ IN_ORDER: list[Callable[[Recount], Iterator[Count]]] = [
     Recount.ranks,
     Recount.ties,
 ]
-"""The order of decision 2, written independently of `solver.objective` on purpose."""
+"""The goals in the order of decision 2, each with the method that counts it. The order is written here a second time,
+so that the check does not depend on `solver.objective`.
+"""
 
 
 @lru_cache(maxsize=4)

@@ -41,8 +41,9 @@ def _quota(view: PlanView, quota: Quota) -> Iterator[str]:
 
 
 def _available(quota: Quota, direct: list[int], position: int) -> int:
-    """Return the remaining quota of the queue or cohort at `position`; negative if it is exceeded. `direct`: for each
-    queue and cohort, the use that is charged to it directly.
+    """Return how much of the quota the queue or cohort at `position` may still use; negative if the quota is exceeded.
+
+    `direct`: for each queue and cohort, the use that is charged to it directly.
     """
     share, used = quota.shares[position], _used(quota, direct, position)
     if share.parent is None:

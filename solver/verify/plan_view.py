@@ -55,7 +55,7 @@ class PlanView:
         return self._paths[node][: level + 1]
 
     def domains(self, level: int, placed: Iterable[PlacedMember]) -> Counter[Path]:
-        """Return, by path of a domain of `level` (-1: the cluster), how many of these members it has."""
+        """Return, by path of a domain of `level` (-1: the cluster), how many of the members `placed` the domain has."""
         return Counter(self._paths[each.node][: level + 1] for each in placed)
 
     def asks(self, each: PlacedMember) -> tuple[int, ...]:

@@ -38,7 +38,9 @@ def _broken(view: PlanView) -> Iterator[str]:
 
 
 def _wrong_form(problem: Problem, plan: Plan) -> Iterator[str]:
-    """Yield faults of form, such as a node that does not exist. The other checks rely on the form."""
+    """Yield a sentence for each fault of form, such as a node that does not exist. The other checks are only possible
+    for a plan without such faults.
+    """
     if [len(row) for row in plan.nodes] != [len(pod_set.members) for pod_set in problem.sets]:
         yield "the plan does not list every member of every set"
         return
@@ -182,9 +184,10 @@ def _affinities(view: PlanView) -> Iterator[str]:
 
 
 def _providers(view: PlanView, rule: Affinity) -> Iterator[int]:
-    """Yield the nodes of pods that satisfy a pod affinity constraint for the members that it limits.
+    """Yield the nodes of pods that satisfy the pod affinity constraint `rule` for the members that it limits.
 
-    These pods are victims that are not evicted, pinned members, and new members that the constraint does not limit.
+    These pods are victims that are not evicted, pinned members, and matching new members that the constraint does not
+    limit.
     """
     for victim in rule.victims.difference(view.plan.victims):
         yield view.problem.victims[victim].node

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from cluster.api.connecting import connect
+from cluster.api.transport import MERGE_PATCH, ONLY_METADATA
 from controller.writes.writer import Result, Writer
 from controlplane.control_plane import ControlPlane, wait_until
 from kube.keys import GATE
@@ -62,3 +63,15 @@ def test_the_pod_goes_as_it_is_now(cluster: ControlPlane, writer: Writer, seen: 
     now = cluster.request("GET", f"{PODS}/gated")["metadata"]["resourceVersion"]
     assert writer.evict("default", "gated", seen.metadata.uid, version=now).done
     wait_until(lambda: cluster.request("GET", f"{PODS}/gated").get("code") == 404, 120, "the pod to go")
+
+
+def test_a_write_is_answered_with_the_metadata_only(cluster: ControlPlane, writer: Writer, seen: Pod) -> None:
+    now = msgspec.convert(cluster.request("GET", f"{PODS}/gated"), Pod)
+    written = writer.nominate(now, "n1", "plan")
+    after = cluster.request("GET", f"{PODS}/gated")
+    assert (written.uid, written.version) == (seen.metadata.uid, after["metadata"]["resourceVersion"])
+    assert after["status"]["nominatedNodeName"] == "n1"
+    answer = connect(str(cluster.kubeconfig)).request(
+        "PATCH", f"{PODS}/gated", body={}, content_type=MERGE_PATCH, headers={"Accept": ONLY_METADATA}
+    )
+    assert (answer["kind"], "spec" in answer) == ("PartialObjectMetadata", False)

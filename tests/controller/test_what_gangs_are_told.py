@@ -112,6 +112,14 @@ def test_topologies_and_groups_show_what_there_is(scene: Scene) -> None:
         scene.api.wait(lambda: shown().get("running") == 2, "the group's status")
         assert shown()["phase"] == "Running"
 
+        def told(kind: str) -> set[str]:
+            found = scene.api.ask("GET", "/apis/events.k8s.io/v1/events")["items"]
+            return {each["reason"] for each in found if each["regarding"]["kind"] == kind}
+
+        scene.api.wait(lambda: "GangPlaced" in told("PodGroup"), "the group's user to be told")
+        assert {"GangPlanned", "GangNominated", "GangReleased", "GangPlaced"} <= told("Gang")
+        assert told("PodGroup") - {"GangWaiting"} == {"GangPlanned", "GangPlaced"}
+
 
 def test_a_mirror_goes_with_the_gang_that_it_shows(scene: Scene) -> None:
     with leading(scene):

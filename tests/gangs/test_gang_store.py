@@ -7,7 +7,7 @@ of changes, the test compares the incremental reading with a full one.
 import random
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from gangs.model import GangKey, Reading
 from gangs.sources import Sources
 from kube import keys
 from kube.catalog import ObjectKey
+from kube.kept_objects import KeptObject
 from kube.objects import Pod
 
 pytestmark = pytest.mark.repetitive
@@ -225,7 +226,7 @@ class Walk:
         """Create a random object, or delete it if it exists."""
         key = self.dice.choice(sorted(self.world.objects))
         if self.world.there.pop(key, None) is None:
-            self.world.there[key] = self.world.objects[key]
+            self.world.there[key] = KeptObject(self.world.objects[key])
         self.objects.add(key)
 
     def change_pod(self) -> None:
@@ -267,7 +268,7 @@ class Walk:
             new = {**old, "metadata": {**metadata, "annotations": {}}}
         else:
             new = self.world.objects[key]
-        self.world.there[key] = new
+        self.world.there[key] = KeptObject(new)
         self.objects.add(key)
 
     def relabel(self) -> None:
@@ -306,7 +307,7 @@ def test_what_is_kept_is_what_there_is(seed: int) -> None:
         changed = kept.update(sources, {key: of.here.get(key) for key in walk.pods}, walk.objects)
         if changed is None:
             kept, anew = GangStore(sources), anew + 1
-        fresh = read_all(sources)
+        fresh = read_all(replace(sources, objects={key: dict(each) for key, each in of.there.items()}))
         assert {gang.key: gang for gang in kept.gangs()} == {gang.key: gang for gang in fresh.gangs}
         assert [gang.key for gang in kept.gangs()] == [gang.key for gang in fresh.gangs]
         assert set(fresh.faults) <= set(kept.reading().faults)

@@ -4,6 +4,7 @@ import base64
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from pictures import Manifest, StillPicture, job, node, pod, pod_group, topology
 
 from cluster.api.token_reviews import Access, AccessError
 from serving.limits import LARGEST_BODY
-from webhook.app import Webhook, create_app
+from webhook.app import LONGEST_TURN, Webhook, create_app
 from webhook.forecasts.quick import QuickForecasts
 from webhook.forecasts.recent_gangs import RecentGangs
 from webhook.forecasts.slots import BusyError, SolveSlot
@@ -300,6 +301,26 @@ def test_a_busy_solver_answers_429_and_admission_goes_on_without_a_forecast() ->
         assert webhook.forecast(job(annotations=GANG_JOB), 1) == ()
     assert webhook.forecast(job(annotations=GANG_JOB), 5) != ()
     assert metrics.registry.get_sample_value("phalanx_forecasts_total", {"result": "busy"}) == 1
+
+
+def test_an_admission_does_not_wait_for_the_forecasts_of_others() -> None:
+    asked = list[float]()
+
+    class Recording(SolveSlot):
+        """Records how long its callers would wait for their turn."""
+
+        @contextmanager
+        def taken(self, seconds: float, who: str = "") -> Iterator[float]:
+            """Record the time and give the slot."""
+            asked.append(seconds)
+            with super().taken(seconds, who) as left:
+                yield left
+
+    others, metrics, slot = RecentGangs(), Metrics(), Recording()
+    picture = StillPicture([RACKS], nodes=NODES)
+    webhook = Webhook(picture, Tokens(), metrics, slot, QuickForecasts(slot, metrics, others), others)
+    assert webhook.forecast(job(annotations=GANG_JOB), 60) != ()
+    assert asked == [LONGEST_TURN]
 
 
 def test_a_job_of_very_many_pods_costs_no_memory_and_is_told_so(client: FlaskClient) -> None:

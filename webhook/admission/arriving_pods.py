@@ -189,7 +189,9 @@ def _beside_siblings(
 
 
 def _with_all(manifest: Manifest, arriving: Arrival, picture: Picture) -> Arrival:
-    """Return the review of the pod together with all pods of its gang."""
+    """Review the pod together with all pods of its gang, instead of one pod of each equivalence class, and return the
+    review.
+    """
     names = sorted(arriving.gang.names) if arriving.gang is not None else ()
     return arrival(manifest, picture.all_of(*names))
 

@@ -66,13 +66,15 @@ def mutate(request: AdmissionRequest, picture: Picture, foretell: Foretell, *, a
 
 
 def _propagated(request: AdmissionRequest, sources: Sources) -> Decision:
-    """Return the decision on a workload whose child workload is the gang: the request is propagated to the child."""
+    """Return the decision on a workload whose child workload is the gang, such as a TrainJob with its JobSet. The
+    annotations that ask for the gang are written where the operator copies them to the child.
+    """
     old = _old(request) if request.operation == UPDATE else None
     return object_reviews.propagated(_object(request), old, sources)
 
 
 def _resumed(decision: Decision, request: AdmissionRequest, sources: Sources) -> Decision:
-    """Return the decision on an updated workload, with the patch and the warnings about its suspension added."""
+    """Add to the decision on an updated workload the patch and the warnings about its suspension, and return it."""
     if isinstance(decision, Refused):
         return decision
     answer = suspending.updated(request, _object(request), _old(request), sources)
@@ -167,7 +169,9 @@ def _validated(
 
 
 def _automatic(sources: Sources, namespace: str) -> Sources:
-    """Return the sources with the automatic label on the namespace, which the caches may not show yet."""
+    """Return the sources, in which the namespace has the label `phalanx.dev/automatic` even if the caches do not show
+    it yet.
+    """
     labels = {**sources.namespaces.get(namespace, {}), keys.AUTOMATIC: "true"}
     return replace(sources, namespaces={**sources.namespaces, namespace: labels})
 
@@ -185,7 +189,8 @@ def _old(request: AdmissionRequest) -> Manifest:
 
 
 def _without_pods(picture: Picture) -> Sources:
-    """Return all objects of the caches but pods. To patch a workload, no pods are needed, and there may be very many.
+    """Return all objects of the caches except pods, because a workload is patched without them, and there may be very
+    many.
 
     :raises Unavailable: the caches are not complete yet.
     """

@@ -20,7 +20,7 @@ from webhook.picture import Picture
 FIELD = "schedulingGroup"
 """The field of a pod's `spec` that names its PodGroup."""
 NATIVE = "native"
-"""The value of the annotation `STRIP`: the name of the system whose groups are removed."""
+"""The value of the annotation `STRIP` with which the webhook removes `spec.schedulingGroup` from created pods."""
 ON = "true"
 
 

@@ -173,7 +173,8 @@ def checked(
 
 
 def _for_existing_job(remedy: str) -> str:
-    """Return the remedy in the form for an existing Job, whose pod template cannot change: recreate the Job.
+    """Return the remedy in the form for an existing Job. It then says to recreate the Job, because a Job's pod template
+    cannot change.
 
     A remedy that does not concern the pod template is returned as it is.
     """

@@ -20,7 +20,7 @@ REFUSAL_REASON = "Invalid"
 
 
 class GroupVersionResource(Struct, frozen=True):
-    """metav1.GroupVersionResource."""
+    """metav1.GroupVersionResource: the resource of an object, by API group, version and plural."""
 
     group: str = ""
     version: str = ""
@@ -28,13 +28,15 @@ class GroupVersionResource(Struct, frozen=True):
 
 
 class Options(Struct, frozen=True):
-    """The used fields of the reviewed call's options (CreateOptions, UpdateOptions, PatchOptions)."""
+    """The fields that Phalanx reads of the options of the reviewed API call (CreateOptions, UpdateOptions,
+    PatchOptions).
+    """
 
     field_manager: str = ""
 
 
 class ManagedFields(Struct, frozen=True):
-    """The used fields of metav1.ManagedFieldsEntry."""
+    """The fields of metav1.ManagedFieldsEntry that Phalanx reads."""
 
     manager: str | None = None
     operation: str | None = None
@@ -43,7 +45,8 @@ class ManagedFields(Struct, frozen=True):
 
 
 class Metadata(Struct, frozen=True):
-    """The used fields of metav1.ObjectMeta, with the types that every API server guarantees. Unset fields are null.
+    """The fields of metav1.ObjectMeta that Phalanx reads, with the types that every API server guarantees. Unset fields
+    are null.
 
     The values of labels and annotations may have any type here. They are checked later, where the message can name a
     remedy.
@@ -70,7 +73,7 @@ class Identity(Struct, frozen=True):
 
 
 class AdmissionRequest(Struct, frozen=True):
-    """The used fields of AdmissionRequest, the API server's call.
+    """The fields of AdmissionRequest, the API server's call, that Phalanx reads.
 
     `object` and `old_object`: the object after and before the change, as plain dicts; None if there is none.
     """

@@ -77,7 +77,8 @@ def updated(request: AdmissionRequest, manifest: Manifest, old: Manifest, source
 
 
 def applied_again(old: Manifest, manager: str) -> bool:
-    """Whether an update suspends the workload only because its first manifest, which is applied again, does so.
+    """Whether an update suspends the workload only because a user applies its first manifest again, which has it
+    suspended.
 
     :param old: the stored workload. Its annotations and the fields that the manager owns in it decide.
     :param manager: the field manager of the update.

@@ -57,7 +57,7 @@ def forecast(manifest: Manifest, picture: Picture, others: RecentGangs, seconds:
     try:
         manifest = as_made(manifest, picture.sources_of())
         sources = _as_if_there(manifest, picture.sources_about(manifest))
-    except MalformedError as error:  # a Job of too many pods, say
+    except MalformedError as error:  # for example, a Job of too many pods
         return (str(error.fault),)
     gang = described(manifest, sources)
     return () if gang is None else messages_for(gang, sources, others, picture, seconds)
@@ -71,7 +71,7 @@ def messages_for(
     Every client that reaches the port can request a forecast without a token. So the sentences name no object of
     another gang.
 
-    :param gang: the gang with the reviewed change. In `others` it may be without the change.
+    :param gang: the gang with the reviewed change, which the same gang in `others` may lack.
     :param seconds: how long reading the other gangs and solving may take.
     :raises BusyError: the other gangs could not be read in that time.
     """

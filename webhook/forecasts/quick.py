@@ -71,12 +71,15 @@ class QuickForecasts:
         if missing := missing_members(gang):
             return self._counted("waiting", (f"gang {gang.key}: waits for {listed(missing)}",))
         if gang.waiting_for:
-            return ()  # the review of the pod reports that already
+            return ()  # the review of the pod already reports what it waits for
         in_full = gang if all_members is None else self._in_full(gang.key, all_members)
         return self._counted("busy", ()) if in_full is None else self._counted(*self._found(in_full, picture, deadline))
 
     def _found(self, gang: Gang, picture: Picture, deadline: float) -> tuple[str, tuple[str, ...]]:
-        """Return the label for the metric (remembered, busy, late, told or failed) and the forecast.
+        """Return how the forecast was found, as a label value of the metric, and the forecast.
+
+        The label value is `remembered` (from the cache), `told` (solved now), `busy` (another solve runs), `late` (not
+        solved by the deadline) or `failed`.
 
         :param deadline: the monotonic time until which the solve is waited for.
         """
@@ -103,7 +106,9 @@ class QuickForecasts:
         return gang
 
     def _solve(self, gang: Gang, picture: Picture) -> tuple[str, tuple[str, ...]]:
-        """Plan the gang in the background thread. Return the metric's label (told, busy or failed) and the forecast."""
+        """Plan the gang in the background thread. Return the label value for the metric (`told`, `busy` or `failed`)
+        and the forecast.
+        """
         try:
             with self._slot.taken(0.0):
                 version = picture.snapshot().version

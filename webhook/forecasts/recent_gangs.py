@@ -15,7 +15,10 @@ from webhook.picture import Picture
 CHEAP_SECONDS = 0.1
 """If reading all gangs takes less processor time than this, the result is not cached: every call reads them again."""
 REST = DutyCycle(rest=10)
-"""How long the gangs stay cached if reading them takes longer: ten times that, so reads use a tenth of a processor."""
+"""How long the gangs stay cached if reading them takes longer than `CHEAP_SECONDS`: ten times as long as the read.
+
+So reads use at most a tenth of a processor.
+"""
 
 
 class Known(NamedTuple):

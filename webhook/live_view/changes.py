@@ -34,7 +34,9 @@ WAIT_SECONDS = 10.0
 IDLE_SECONDS = 60.0
 """Seconds without a request after which the feed stops reading the caches."""
 MOST_GONE = 10_000
-"""The most names of removed gangs or nodes in memory. Beyond it all are dropped, and older viewers get everything."""
+"""The most names of removed gangs or nodes in memory. If there are more, all names are dropped. Then a viewer with an
+older answer gets all data anew, because the server does not know any more what to remove from the viewer's data.
+"""
 ANSWERS_A_SECOND, ANSWERS_AT_ONCE = 2, 8
 """The rate and the burst of answers to one viewer that do not wait for a change."""
 MOST_KEPT = 8
@@ -266,7 +268,9 @@ class LiveFeed:
         self._news.notify_all()
 
     def _take(self, look: Observation) -> None:
-        """Compare an observation with the last one. If something differs, begin a new version and wake the viewers."""
+        """Compare an observation of the cluster with the last one. If the page's data differ, begin a new version of
+        the feed and answer the waiting viewers.
+        """
         shown = data.GangsShown(look.sources, look.topologies)
         gangs = {key_text(each.key): each for each in look.gangs}
         states = {state.name: state for state in look.snapshot.nodes}

@@ -177,7 +177,7 @@ class _Course:
         self.gone: datetime | None = None
         """When the Gang object was first seen to be gone; None while it exists."""
         self.noted = False
-        """Whether `note` was called."""
+        """Whether `note` has recorded a state of the Gang object yet."""
         self._uses: Mapping[str, int] = {}
         self._until = self.submitted
         self._reason, self._running = NEW, False
@@ -266,7 +266,7 @@ class History:
         threading.Thread(target=self._run, name="history", daemon=True).start()
 
     def close(self) -> None:
-        """Stop reading."""
+        """Stop the thread that reads the Gang objects."""
         self._over.set()
 
     def gangs(self, namespace: str = "") -> list[EndedGang]:

@@ -107,7 +107,8 @@ def _numbers(template: Template, part: str) -> range:
 
 
 def _in_turn(pod: Pod, ref: ObjectRef) -> bool:
-    """Whether a pod belongs to the ReplicaSet `ref`, or to a ReplicaSet of the Deployment `ref`.
+    """Whether a pod belongs to the workload `ref`, which is a ReplicaSet, or a Deployment that owns the pod's
+    ReplicaSet.
 
     Such pods have random names, so expected pods cannot be matched with them by name. They are counted instead.
     """

@@ -36,11 +36,10 @@ MembersByDomain = Sequence[Mapping[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Allotment:
-    """A division of the gangs among the domains of one level. `parts`: by gang, the number of its members in each
-    domain.
+    """A division of the gangs among the domains of one level.
 
-    `bound`: a lower bound of the number of touched domains of this level, summed over the gangs. The sums of wider
-    levels are fixed.
+    `parts`: by gang, the number of its members in each domain. `bound`: a lower bound of the number of touched domains
+    of this level, summed over the gangs. It holds as long as the sums of the wider levels are at their fixed values.
     """
 
     parts: MembersByDomain
@@ -152,7 +151,9 @@ class AllottingProblem:
                 cp.add(asked <= int(offered[shape, domain]))
 
     def _around(self, cp: CpModel, flags: Mapping[tuple[int, int], IntVar], level: int, wider: int) -> list[IntVar]:
-        """Return one flag for each gang and each domain of the level `wider`: 1 if the gang touches the domain.
+        """Return one flag for each pair of a gang and a domain of the level `wider`. The flag is 1 if the gang touches
+        the domain.
+
         `flags`: by gang and domain of `level`, whether the gang touches the domain.
         """
         if wider == level:

@@ -1,8 +1,9 @@
-"""Chvátal-Gomory cuts: constraints that hold for whole columns, but that a mixture of fractions of columns may break.
+"""Chvátal-Gomory cuts: constraints that hold for every choice of whole columns, but that a mixture of fractions of
+columns may break.
 
 A domain has capacity for a number of members. Take any divisor. For each chosen column, divide the number of members
-that it puts into the domain by the divisor, and round down. The sum over the columns is at most the capacity, divided
-by the same divisor and rounded down. For example, at most one column can use more than half of the capacity.
+that the column puts into the domain by the divisor, and round down. The sum over the columns is at most the capacity,
+divided by the same divisor and rounded down. For example, at most one column can use more than half of the capacity.
 """
 
 from collections.abc import Iterable, Sequence
@@ -66,7 +67,9 @@ def broken_cuts(parts: Iterable[ColumnShare], displaced: Counts, room: Counts) -
 
 
 def _most_broken(domain: int, shape: int, parts: Sequence[ColumnShare], each: Sequence[int], room: int) -> Cut | None:
-    """Return the cut for one domain and shape that the mixture breaks most; None if it breaks none."""
+    """Return, for one domain and shape, the cut whose limit the mixture exceeds by most; None if the mixture breaks no
+    cut.
+    """
     best, most = None, 0.0
     largest = max(each[part.shape] * part.members for part in parts)
     for by in range(2, min(largest, room) + 1):

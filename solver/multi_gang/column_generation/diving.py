@@ -47,8 +47,10 @@ def dived(master: RestrictedMaster, level: int, regenerate: Regenerate, bound: i
 def _settled(
     master: RestrictedMaster, left: Counts, waiting: Sequence[int], regenerate: Regenerate, *, level: int, bound: int
 ) -> LpSolution | None:
-    """Return the relaxation after a few times of generating columns for the `waiting` gangs, which have no column yet;
-    None if the relaxation cannot be solved. `left`: the remaining capacity, shapes x classes.
+    """Generate columns for the `waiting` gangs, which have no column yet, and solve the relaxation again, at most
+    `_ROUNDS` times. Return the last relaxation; None if a relaxation cannot be solved.
+
+    `left`: the remaining capacity, shapes x classes.
     """
     relaxation = master.solve_relaxation(level)
     for _ in range(_ROUNDS):
@@ -59,10 +61,10 @@ def _settled(
 
 
 def _taken(master: RestrictedMaster, relaxation: LpSolution, chosen: dict[int, Column], left: Counts) -> list[Column]:
-    """Return the columns to choose next: all with a fraction of nearly one or, if there is no such column, the column
-    with the largest fraction that fits.
+    """Return the columns to choose next: all whose fraction is nearly one. If there is no such column, return the
+    column with the largest fraction that fits.
 
-    The capacity that they use is subtracted from `left`.
+    The capacity that the chosen columns use is subtracted from `left`.
     """
     took: list[Column] = []
     for column, share in sorted(relaxation.shares, key=lambda each: -each[1]):

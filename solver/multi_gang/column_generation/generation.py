@@ -35,7 +35,9 @@ do not suffice.
 _TRIES = 4
 """The most attempts to choose columns by CP-SAT for one level. The first one uses the columns found so far."""
 _BEST = 2
-"""In each round of pricing, so many domains of a gang's required level each give their best column of the gang."""
+"""In each round of pricing, the `_BEST` best domains of a gang's required level each give their best column of the
+gang.
+"""
 _SHARE = 0.25
 """The share of the remaining deterministic time that the choice for one level may take."""
 
@@ -58,8 +60,9 @@ class _Duals:
     domain).
 
     `weights[level]`: the price of a touched domain. `unit[shape, class]`: the price of a member. `within[members,
-    shape, inner domain]`: an additional price, from the cuts, of all members in a domain; None without cuts.
-    `offered_value`: the sum of right-hand sides times their duals, which the Lagrangian bound subtracts.
+    shape, inner domain]`: an additional price of all members in a domain, which comes from the cuts; None without cuts.
+    `offered_value`: the right-hand sides of all constraints times their duals, summed. The Lagrangian bound subtracts
+    it.
     """
 
     weights: Sequence[int]
@@ -150,8 +153,8 @@ class ColumnGeneration:
         return self.columns[key]
 
     def _in_turn(self, unit: Counts, level: int) -> list[Column] | None:
-        """Place the gangs one after the other, each as compactly as possible. Gangs with the largest members come
-        first. Return their columns.
+        """Place the gangs one after the other, each as compactly as possible on the capacity that is left, and return
+        their columns. Gangs with the largest members come first.
 
         `unit`: the price of a member by shape and class. None if a gang does not fit, or if the remaining effort is too
         small.
@@ -188,8 +191,11 @@ class ColumnGeneration:
         return self._in_parts(parts, len(held) - 1) if held else None
 
     def _allotted(self, chosen: list[Column], level: int, bound: int, budget: TimeBudget) -> tuple[list[Column], int]:
-        """Return two values: a choice of columns that touches fewer domains of the wide level `level`, or `chosen` if
-        none is found; and the best bound known then.
+        """Return two values: a choice of columns that touches few domains of the wide level `level`, and a lower bound
+        of that number.
+
+        The choice is `chosen`, unless CP-SAT finds a better division of the gangs among the domains. The bound is
+        `bound`, unless CP-SAT proves a better one.
         """
         domain = self.allotting.domain(level).tolist()
         known: list[dict[int, int]] = [{} for _ in chosen]
@@ -328,8 +334,8 @@ class ColumnGeneration:
         return _Duals(weights, self.displaced @ room, within, offered_value)
 
     def _generated(self, duals: _Duals, gangs: Iterable[int], limit: Counts) -> int:
-        """Return a lower bound of the gangs' total cost under the prices `duals`. The gangs' best plans under these
-        prices are added to the columns found so far.
+        """Return a lower bound of the gangs' total cost under the prices `duals`, and add the gangs' best plans under
+        these prices to the columns found so far.
 
         `limit`, shapes x classes: the most members on a class of nodes.
         """

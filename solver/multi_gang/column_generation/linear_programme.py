@@ -36,7 +36,7 @@ class LinearProgramme:
         self._rows: list[pywraplp.Constraint] = []
 
     def column(self, cost: float) -> int:
-        """Add a variable with this cost per unit. It is in no row yet. Return its number."""
+        """Add a variable that costs `cost` per unit. No constraint contains it yet. Return its number."""
         self._columns.append(self._lp.NumVar(0.0, self._lp.infinity(), ""))
         self.price(len(self._columns) - 1, cost)
         return len(self._columns) - 1
@@ -49,7 +49,7 @@ class LinearProgramme:
         return len(self._rows) - 1
 
     def price(self, column: int, cost: float) -> None:
-        """Set the cost of one unit of a column."""
+        """Set the cost of one unit of the variable `column`."""
         self._goal.SetCoefficient(self._columns[column], float(cost))
 
     def put(self, row: int, column: int, amount: float) -> None:
@@ -57,7 +57,7 @@ class LinearProgramme:
         self._rows[row].SetCoefficient(self._columns[column], float(amount))
 
     def set_least(self, column: int, least: float) -> None:
-        """Set the lower bound of a column."""
+        """Set the lower bound of the variable `column`."""
         self._columns[column].SetLb(least)
 
     def solved(self) -> PrimalDual | None:

@@ -34,8 +34,8 @@ Use = Mapping[int, int]
 
 @dataclass(frozen=True, slots=True)
 class GangDemand:
-    """A gang of alike members: their shape and number. `level`: one domain of it must hold all of them; ROOT: no such
-    level.
+    """A gang of alike members: their shape and number. `level`: one domain of this level must hold all of them; ROOT:
+    they may be anywhere.
     """
 
     shape: int
@@ -82,8 +82,10 @@ def node_classes_of(tree: Tree, holds: Counts, room: Counts) -> NodeClasses:
 
 @dataclass(frozen=True)
 class _Round:
-    """One step of the dynamic programme: tables are merged in pairs. `left` and `right`: the positions of each pair
-    before the step; -1 in `right`: the left table has no partner and stays.
+    """One step of the dynamic programme: the tables of two positions are merged, for many pairs at once.
+
+    `left` and `right`: the positions of each pair before the step. A -1 in `right` means that the left table has no
+    partner and stays as it is.
     """
 
     left: Counts
@@ -136,7 +138,7 @@ class PricingProblem:
         self._touched: Counts = -(-self._members // np.maximum(classes.holds, 1))
 
     def cells(self, shapes: int) -> int:
-        """Return how many numbers the first table has for this number of shapes."""
+        """Return how many numbers the first table has if it has `shapes` shapes."""
         return shapes * len(self.classes.domain) * (self.most + 1)
 
     def work(self, shapes: int) -> int:
@@ -180,10 +182,11 @@ class PricingProblem:
         return PriceTables(tuple(tables), at)
 
     def best(self, prices: PriceTables, demand: GangDemand, most: int = 1) -> list[Use]:
-        """Return plans of least cost: one plan in each of the `most` best domains of the gang's required level. Empty
-        if the gang fits in no domain.
+        """Return plans of least cost for a gang: one plan in each of the `most` best domains of the gang's required
+        level.
 
-        `demand.shape`: the row of the tables, which need not be the gang's own shape number.
+        Empty if the gang fits in no domain. `demand.shape` is the row of the tables that the gang uses. If the tables
+        were computed for one shape only, this is row 0.
         """
         costs = prices.after[prices.at[demand.level]][demand.members, demand.shape]
         order = np.argsort(costs, kind="stable")[:most]
@@ -197,7 +200,9 @@ class PricingProblem:
         return (*wide, sum(-(-count // int(self.classes.holds[demand.shape, each])) for each, count in use.items()))
 
     def inside(self, use: Use) -> Mapping[int, int]:
-        """Return a plan's members by narrowest domain above the node. `use`: its members by class."""
+        """Return how many members a plan has in each narrowest domain above the node. `use`: the plan's members by
+        class.
+        """
         members: dict[int, int] = {}
         for where, count in use.items():
             domain = int(self.classes.domain[where])
@@ -219,8 +224,8 @@ class PricingProblem:
 
 
 def _steps(tree: Tree, domain: Counts) -> list[_Round | _Closing]:
-    """Return the steps that merge the tables of one domain, level by level from the narrowest domains to the root.
-    `domain`: that of each class.
+    """Return the steps that merge the tables of the classes into tables of domains, level by level from the narrowest
+    domains to the root. `domain`: by class, the domain of its nodes.
     """
     steps: list[_Round | _Closing] = []
     inside = domain
@@ -256,11 +261,11 @@ def _merged(table: Counts, step: _Round) -> Counts:
 
 
 def _parted(step: _Round, before: Counts, counts: Mapping[int, int]) -> dict[int, int]:
-    """Return the number of members at each position before a merge. The members at a merged position are divided
-    between its two tables.
+    """Return how many members each position has before a merge, if `counts` gives the members by position after the
+    merge.
 
-    The division has the least cost. `before`: the costs before the merge, members x positions. `counts`: the members by
-    position after the merge. The members of a table without a partner stay.
+    The members at a merged position are divided between its two tables at the least cost. `before`: the costs before
+    the merge, members x positions. A table without a partner keeps its members.
     """
     parted: dict[int, int] = {}
     for position, count in counts.items():

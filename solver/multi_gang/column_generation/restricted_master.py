@@ -38,11 +38,11 @@ _CELLS = 20_000
 
 @dataclass
 class GenerationEffort:
-    """The remaining effort for column generation. It limits the work instead of a clock, so results do not depend on
-    the machine.
+    """The remaining effort for column generation. Effort is counted in place of time, so results do not depend on the
+    machine.
 
-    `left`: in units that take as long as one column in one solve of the linear programme. `over`: returns whether the
-    caller's time is over, which ends the work on a very slow or busy machine.
+    `left`: the remaining effort; one unit is one column in one solve of the linear programme. `over`: returns whether
+    the caller's time is over, which ends the work on a very slow or busy machine.
     """
 
     left: int = _EFFORT
@@ -112,9 +112,9 @@ class LpSolution:
 
 @dataclass(frozen=True, slots=True)
 class _RowUsage:
-    """The capacity rows in which a column counts (`places`), and how many members it displaces in each row (`counts`).
+    """In which capacity constraints one column counts (`places`), and how many members it displaces in each (`counts`).
 
-    A place is a shape and a class of nodes in one number, the index into `offered.ravel()`.
+    A place is a shape and a class of nodes as one number, the index into `offered.ravel()`.
     """
 
     places: Counts
@@ -207,8 +207,9 @@ class RestrictedMaster:
         return self._lp_solution(solution)
 
     def cut(self, relaxation: LpSolution) -> bool:
-        """Add the cuts that the mixture of columns in `relaxation` breaks. No choice of whole columns breaks a cut.
-        Return whether a cut was added.
+        """Add the cuts that the solution `relaxation`, a mixture of columns, breaks. Return whether a cut was added.
+
+        No choice of whole columns breaks a cut.
         """
         parts = (
             ColumnShare(domain, self.shapes[column.gang], members, share)
@@ -254,13 +255,17 @@ class RestrictedMaster:
         return solution.values[len(self.shapes) :]
 
     def _count(self, cut: Cut, row: int, column: Column, variable: int) -> None:
-        """Add a column to the row of a cut, if it counts there."""
+        """Add the column to the constraint `row` of a cut, unless the column counts 0 there. `variable`: the column's
+        variable.
+        """
         count = cut.taken(self.shapes[column.gang], column.inside.get(cut.domain, 0))
         if count:
             self._lp.put(row, variable, count)
 
     def _violated(self, solution: PrimalDual) -> list[int]:
-        """Return the places (shape and class) without a row whose capacity this solution exceeds."""
+        """Return the places (a shape and a class of nodes as one number) whose capacity this solution exceeds, because
+        they have no constraint yet.
+        """
         shares = self._shares(solution)
         some = np.flatnonzero(shares > _TINY).tolist()
         if not some:
@@ -271,7 +276,7 @@ class RestrictedMaster:
         return [place for place in np.flatnonzero(over).tolist() if place not in self._rows]
 
     def _limit(self, place: int) -> None:
-        """Add the capacity row of a place."""
+        """Add the capacity constraint of a place (a shape and a class of nodes as one number)."""
         self._rows[place] = self._lp.row(int(self.offered.flat[place]))
         for variable, count in self._entries[place]:
             self._lp.put(self._rows[place], variable, count)

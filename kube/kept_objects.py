@@ -1,0 +1,46 @@
+"""Objects of a watch cache that remember what was computed from them.
+
+Many functions read the same object again and again: each dialect reads a workload's metadata and pod templates, for
+every pod of the gang that changes. An object of a watch cache never changes: a newer version of it is a new object. So
+the result of such a function is computed once and kept with the object.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, TypeVar
+
+Value = TypeVar("Value")
+
+
+class KeptObject(dict[str, Any]):
+    """An object of a watch cache, as decoded from JSON. Nobody may change it.
+
+    A copy, such as `{**object}`, is a plain dict: nothing is kept with it, so it may be changed.
+    """
+
+    __slots__ = ("computed",)
+
+    def __init__(self, manifest: Mapping[str, Any]) -> None:
+        super().__init__(manifest)
+        self.computed: dict[Callable[..., Any], Any] = {}
+        """By function (`computed_once`): its result for this object."""
+
+
+def computed_once(function: Callable[[Mapping[str, Any]], Value]) -> Callable[[Mapping[str, Any]], Value]:
+    """Return the function with results that are kept with each `KeptObject`. For any other mapping it is called anew.
+
+    The function must depend on its argument only, and its callers must not change the result. If it raises, nothing is
+    kept.
+    """
+
+    @wraps(function)
+    def kept(manifest: Mapping[str, Any]) -> Value:
+        if type(manifest) is not KeptObject:
+            return function(manifest)
+        try:
+            found: Value = manifest.computed[function]
+        except KeyError:
+            found = manifest.computed[function] = function(manifest)
+        return found
+
+    return kept
