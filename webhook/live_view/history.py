@@ -97,8 +97,8 @@ class EndedGang:
     members were bound for the first time; None if never. `finished`: when it ended. `waited`: seconds of waiting by the
     reason in its status, the longest first; waits after evictions count. `hours`: by resource, the requests of its
     bound pods times hours: core hours for cpu, piece hours for others such as GPUs. `evictions`: how often it stopped
-    running before its end, without restarts and without losses of pods that completed or failed. `displaced`: the last `MOST_EVICTIONS` of these evictions, the latest
-    last.
+    running before its end, without restarts and without losses of pods that completed or failed. `displaced`: the last
+    `MOST_EVICTIONS` of these evictions, the latest last.
     """
 
     key: GangKey
