@@ -156,7 +156,8 @@ class NodeState:
         """
         if all(tenant.terminating for tenant in self.departing):
             return self.room
-        free, terminating = self.room_beside(tenant for tenant in self.tenants if not tenant.pod.terminating)
+        free, _ = self.room_beside(tenant for tenant in self.tenants if not tenant.pod.terminating)
+        terminating: dict[str, int] = {}
         for tenant in self.departing:
             for resource, value in tenant.requests.items():
                 terminating[resource] = terminating.get(resource, 0) + value

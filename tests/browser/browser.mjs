@@ -74,7 +74,19 @@ export async function frames(page) {
   });
   const gaps = times.slice(1).map((time, at) => time - times[at]).sort((a, b) => a - b);
   const rate = (1000 * gaps.length) / (times.at(-1) - times[0]);
-  return { rate, median: gaps[gaps.length >> 1], late: gaps[Math.floor(gaps.length * 0.95)], worst: gaps.at(-1) };
+  return { count: times.length, rate, median: gaps[gaps.length >> 1], late: gaps[Math.floor(gaps.length * 0.95)], worst: gaps.at(-1) };
+}
+
+/** Begin to count what the page's main thread does, in processor time, which a busy machine does not stretch. Returns a
+ * function to the milliseconds until now: of script alone, and of all tasks, with style, layout and drawing. */
+export async function working(page) {
+  const session = await page.context().newCDPSession(page);
+  await session.send("Performance.enable", { timeDomain: "threadTicks" });
+  return async () => {
+    const { metrics } = await session.send("Performance.getMetrics");
+    const seconds = Object.fromEntries(metrics.map(({ name, value }) => [name, value]));
+    return { script: 1000 * seconds.ScriptDuration, tasks: 1000 * seconds.TaskDuration };
+  };
 }
 
 /** Note, on a page that is to be opened, when its picture is there. */
