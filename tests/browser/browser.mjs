@@ -89,26 +89,10 @@ export async function working(page) {
   };
 }
 
-/** Note, on a page that is to be opened, when its picture is there. */
-export async function whenDrawn(page) {
-  await page.addInitScript(() => {
-    const looking = new MutationObserver(() => {
-      if (document.querySelector("canvas"))
-        requestAnimationFrame(() => setTimeout(() => {
-          globalThis.drawn ??= performance.now();
-        }));
-    });
-    looking.observe(document, { childList: true, subtree: true });
-  });
-}
-
-/** Milliseconds from when a page was asked for to when its picture was there. */
+/** Milliseconds from when a page was asked for to when its first picture was painted, by the page's own mark. */
 export async function drawn(page) {
-  await page.locator("canvas").first().waitFor({ timeout: 60_000 });
-  return page.evaluate(() => new Promise((done) => {
-    const look = () => (globalThis.drawn ? done(globalThis.drawn) : setTimeout(look, 10));
-    look();
-  }));
+  await page.waitForFunction(() => performance.getEntriesByName("picture").length, undefined, { timeout: 60_000 });
+  return page.evaluate(() => performance.getEntriesByName("picture")[0].startTime);
 }
 
 /** Colours of the style sheet with which nodes are drawn. */

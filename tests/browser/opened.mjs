@@ -1,7 +1,7 @@
 // Opens a page as one who has just come, and prints when it was drawn, what that took, and how smoothly it zooms.
 // TOKEN=… node opened.mjs ADDRESS PICTURE
 
-import { barriers, drawn, filled, frames, launched, pictured, watch, whenDrawn, working } from "./browser.mjs";
+import { barriers, drawn, filled, frames, launched, pictured, watch, working } from "./browser.mjs";
 
 const [address, picture] = process.argv.slice(2);
 const seen = { errors: [], elsewhere: [] };
@@ -10,14 +10,12 @@ try {
   const headers = { Authorization: `Bearer ${process.env.TOKEN ?? ""}` };
   const page = await browser.newPage({ viewport: { width: 1400, height: 1000 }, colorScheme: "light", extraHTTPHeaders: headers });
   watch(page, new URL(address).host, seen);
-  await whenDrawn(page);
   const spent = await working(page);
   const before = await spent();
   await page.goto(address);
   seen.drawn = await drawn(page);
   const opened = await spent();
   seen.opening = { script: opened.script - before.script, tasks: opened.tasks - before.tasks };
-  seen.mark = await page.evaluate(() => performance.getEntriesByName("picture")[0]?.startTime);
   seen.steps = await page.evaluate(() => {
     const [opened] = performance.getEntriesByType("navigation");
     const steps = { page: [opened.requestStart, opened.responseEnd, opened.encodedBodySize, opened.decodedBodySize] };

@@ -283,9 +283,9 @@ def test_the_picture_is_there_at_once_and_zooms_smoothly(
     news = steps["/v1/changes"]
     loaded = sum(each[2] for path, each in steps.items() if not path.startswith("/v1/"))
     print(  # noqa: T201 - the figures
-        f"\n{name}: first picture after {seen['mark']:.0f} ms by the page's mark, {seen['drawn']:.0f} ms with its "
-        f"frame: the page came after {steps['page'][1]:.0f}, the script after {steps['/page.js'][1]:.0f}, the cluster "
-        f"was asked for at {news[0]:.0f} and came at {news[1]:.0f} ({news[2] / 1e6:.2f} MB on the way, "
+        f"\n{name}: first picture after {seen['drawn']:.0f} ms: the page came after "
+        f"{steps['page'][1]:.0f}, the script after {steps['/page.js'][1]:.0f}, the cluster was asked for at {news[0]:.0f} "
+        f"and came at {news[1]:.0f} ({news[2] / 1e6:.2f} MB on the way, "
         f"{news[3] / 1e6:.2f} read); processor time until then {opening['script']:.0f} ms of script, "
         f"{opening['tasks']:.0f} ms of all tasks. Zooming: {frames['count']} frames, {frames['rate']:.0f} a second, "
         f"one in {frames['median']:.1f} ms, 95 of 100 within {frames['late']:.0f}, {frames['worst']:.0f} at worst; "
@@ -297,7 +297,7 @@ def test_the_picture_is_there_at_once_and_zooms_smoothly(
     assert loaded <= LARGEST
     assert opening["tasks"] < FIRST_DRAW
     assert frames["tasks"] < FRAME
-    assert seen["mark"] <= seen["drawn"] < FIRST_DRAW * slowness()
+    assert seen["drawn"] < FIRST_DRAW * slowness()
     assert frames["median"] < FRAME * slowness()
     if name == PICTURED:
         kept(tmp_path, name)
