@@ -283,8 +283,8 @@ def test_the_picture_is_there_at_once_and_zooms_smoothly(
     news = steps["/v1/changes"]
     loaded = sum(each[2] for path, each in steps.items() if not path.startswith("/v1/"))
     print(  # noqa: T201 - the figures
-        f"\n{name}: first picture after {seen['drawn']:.0f} ms: the page came after "
-        f"{steps['page'][1]:.0f}, the script after {steps['/page.js'][1]:.0f}, the cluster was asked for at {news[0]:.0f} "
+        f"\n{name}: first picture after {seen['drawn']:.0f} ms: the page came after {steps['page'][1]:.0f}, "
+        f"the script after {steps['/page.js'][1]:.0f}, the cluster was asked for at {news[0]:.0f} "
         f"and came at {news[1]:.0f} ({news[2] / 1e6:.2f} MB on the way, "
         f"{news[3] / 1e6:.2f} read); processor time until then {opening['script']:.0f} ms of script, "
         f"{opening['tasks']:.0f} ms of all tasks. Zooming: {frames['count']} frames, {frames['rate']:.0f} a second, "
