@@ -195,12 +195,13 @@ LOCK := pip compile --quiet --upgrade --generate-hashes --no-strip-extras --no-h
 clean: ## Remove the environment; what was built stays in the cache
 	rm -rf $(VENV) page/node_modules tests/browser/node_modules $(PAGE) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage *.egg-info build dist headlamp/dist
 
-# Nothing is compiled: Python does that when a module is first imported.
+# Nothing is compiled: Python does that when a module is first imported. The locked files name all dependencies, so pip
+# need not resolve them, which takes it 10 s (`tests/packaging/test_lock.py` finds a missing one).
 $(STAMP):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Phalanx needs Python 3.11 or newer; set PYTHON=")'
 	@echo "installing the locked dependencies into $(VENV) …"
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install $(PIP_QUIETLY) --no-compile --require-hashes -r requirements-dev.txt
+	@$(BIN)/python -m pip install $(PIP_QUIETLY) --no-compile --no-deps --require-hashes -r requirements-dev.txt
 	@$(BIN)/python -m pip install $(PIP_QUIETLY) --no-deps --no-build-isolation --editable .
 	@rm -f $(VENV)/.phalanx-*
 	@touch $@
