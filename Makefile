@@ -205,6 +205,6 @@ $(STAMP):
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install $(PIP_QUIETLY) --no-compile --no-deps --require-hashes -r requirements-pip.txt
 	@$(BIN)/python -m pip install $(PIP_QUIETLY) --no-compile --no-deps --require-hashes -r requirements-dev.txt
-	@$(BIN)/python -m pip install $(PIP_QUIETLY) --no-deps --no-build-isolation --editable .
+	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install $(PIP_QUIETLY) --no-deps --no-build-isolation --editable .
 	@rm -f $(VENV)/.phalanx-*
 	@touch $@
