@@ -345,7 +345,10 @@ class Reporter:
             self._recorder.record(_pod_ref(pod), reason, note, related=self.ref(gang_state))
 
     def made_again(self, gang_state: ReconcileState, pod: Pod) -> None:
-        """Record the event for a member that was deleted, to be recreated by its controller for the stock scheduler."""
+        """Record the event for a member that was deleted because it names a scheduler that does not run here.
+
+        Its controller recreates it, and the webhook makes the new pod name the stock scheduler.
+        """
         note = (
             f"deleted to be recreated for {STOCK_SCHEDULER}: {pod.spec.scheduler_name}, which it names, "
             f"does not run here (gang {gang_state.gang.key})"

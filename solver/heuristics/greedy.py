@@ -93,8 +93,9 @@ def _minimum(instance: Instance) -> tuple[Seat, ...]:
 
 
 def _places(instance: Instance, block: Block, *, everybody: bool) -> Iterator[BlockPlace]:
-    """Yield domains that may hold a block, the most promising domains first. `everybody`: whether the block has all
-    members.
+    """Yield domains that may hold a block of members (members that are placed together in one domain).
+
+    The most promising domains come first. `everybody`: whether the block has all members of the gang.
 
     Without evictions, all levels from the node level out to the gang's required level are tried, the narrowest level
     first. With evictions, only the required level is tried. If the gang has no required level, the whole cluster takes
