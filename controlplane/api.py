@@ -99,6 +99,21 @@ class ApiServer:
         decoded = answer.json() if answer.headers.get("Content-Type") == "application/json" else answer.data.decode()
         return Answer(answer.status, decoded, tuple(map(_warning, answer.headers.getlist("Warning"))))
 
+    def read(self, path: str, seconds: float = REQUEST_SECONDS) -> bytes:
+        """Return the body of the answer to a GET as it is, such as a CPU profile.
+
+        :param seconds: the timeout to connect, and between bytes of the answer.
+        :raises OSError: no server listens, or the connection ended before the answer.
+        :raises RefusedError: the API server rejected the request.
+        """
+        try:
+            answer = self._pool.urlopen("GET", path, None, {"Authorization": f"Bearer {self.token}"}, timeout=seconds)
+        except HTTPError as error:
+            raise ConnectionError(str(error)) from error
+        if answer.status >= _REFUSED:
+            raise RefusedError(f"GET {path}: {answer.data.decode(errors='replace')}")
+        return bytes(answer.data)
+
     def create(self, path: str, objects: Iterable[Manifest]) -> None:
         """Create many objects of one kind, several at a time.
 

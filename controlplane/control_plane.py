@@ -221,6 +221,13 @@ class ControlPlane:
         """Send a request to the API server as the administrator. Return the decoded answer, whatever its status."""
         return self._api.request(method, path, body, content_type, seconds=seconds)
 
+    def read(self, path: str, *, seconds: float = REQUEST_SECONDS) -> bytes:
+        """Return the body of the answer to a GET of the administrator as it is, such as a CPU profile.
+
+        :raises controlplane.api.RefusedError: the API server rejected the request.
+        """
+        return self._api.read(path, seconds)
+
     def create(self, path: str, objects: Iterable[Manifest]) -> None:
         """Create many objects of one kind at once, such as pods at `/api/v1/namespaces/default/pods`.
 
