@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from urllib3 import HTTPSConnectionPool
 from urllib3.exceptions import HTTPError
@@ -133,10 +134,14 @@ class ApiServer:
         query = "?fieldManager=phalanx-installation&force=true"
         self._accepted(self.ask("PATCH", path + query, manifest, "application/apply-patch+yaml"), manifest)
 
-    def watch(self, path: str, since: str) -> http.client.HTTPSConnection:
-        """Begin a watch after the resourceVersion `since`. Its events are the lines of the connection's response."""
+    def watch(self, path: str, since: str, fields: str = "") -> http.client.HTTPSConnection:
+        """Begin a watch after the resourceVersion `since`. Its events are the lines of the connection's response.
+
+        :param fields: a field selector; empty: all objects. An object that begins to match is ADDED, and one that no
+            longer matches is DELETED.
+        """
         connection = self.connect(None)
-        query = f"?watch=true&resourceVersion={since}"
+        query = f"?watch=true&resourceVersion={since}&fieldSelector={quote(fields)}"
         connection.request("GET", path + query, headers={"Authorization": f"Bearer {self.token}"})
         return connection
 

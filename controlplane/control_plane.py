@@ -244,9 +244,12 @@ class ControlPlane:
         """Return all objects that etcd stores, by kind (`controlplane.store`). No cache is involved."""
         return stored_objects(self._place.etcd_url)
 
-    def watch(self, path: str, since: str) -> http.client.HTTPSConnection:
-        """Begin a watch as the administrator; its events are the lines of the connection's response."""
-        return self._api.watch(path, since)
+    def watch(self, path: str, since: str, fields: str = "") -> http.client.HTTPSConnection:
+        """Begin a watch as the administrator; its events are the lines of the connection's response.
+
+        :param fields: a field selector; empty: all objects.
+        """
+        return self._api.watch(path, since, fields)
 
     def kubeconfig_for(self, namespace: str, service_account: str) -> Path:
         """Write a kubeconfig with the token and thus the permissions of a service account. Return its path."""

@@ -1,4 +1,4 @@
-"""What the API server does during a measurement: its requests, the events that it stores, and its CPU profile."""
+"""Measures the API server's work: the requests that it answers, the Event objects that it stores, its CPU profile."""
 
 import re
 import threading

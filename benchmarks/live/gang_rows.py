@@ -14,7 +14,7 @@ from benchmarks.live.modes import NATIVE, PHALANX, STOCK
 KUEUE = "kueue"
 MODES = (STOCK, PHALANX, KUEUE, NATIVE)
 NOTHING, OURS, THEIRS = "nothing", "Phalanx", "Kueue"
-"""What is installed beside the stock control plane."""
+"""The systems that can be installed beside the stock control plane."""
 SCENES: Mapping[str, Sequence[str]] = {NOTHING: (STOCK, NATIVE), OURS: (STOCK, PHALANX), THEIRS: (STOCK, KUEUE)}
 """By installed system, the modes that are measured beside it."""
 OWN = ("webhook", "controller", "kueue")
@@ -30,7 +30,7 @@ _COMPARED = (TIME, API_CPU, OWN_CPU)
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What was measured: `jobs` Jobs of `size` pods with `gpus` GPUs each, on so many nodes.
+    """The load of a run: `jobs` Jobs of `size` pods with `gpus` GPUs each, on so many nodes.
 
     Figures are compared only with those of an equal setup. `scheduler_qps`: requests a second that the scheduler may
     send.

@@ -31,7 +31,6 @@ from benchmarks.live.gang_rows import API_SERVER, KUEUE, MODES, NOTHING, OURS, S
 from benchmarks.live.modes import NATIVE, PHALANX, REST_SECONDS, STOCK
 from controlplane import operators
 from controlplane.control_plane import ControlPlane, Options, wait_until
-from controlplane.recording import Recorder, WatchEvent, bound
 
 _GPUS_OF_NODE = 8
 _WRITERS = 8
@@ -176,15 +175,14 @@ def _measured(scene: Scene, mode: str, number: int) -> Lot:
     names = [f"{prefix}-{job:04}" for job in range(setup.jobs)]
     jobs = [_JOBS[mode](name, setup.size, gpus=setup.gpus) for name in names]
     loop = machine_usage.timed_loop()
-    with Recorder(plane, load.PODS) as recorder, api_server_load.profiled(plane, scene.profiles, prefix):
+    with gang_starts.BindingWatch(plane) as watch, api_server_load.profiled(plane, scene.profiles, prefix):
         requests, usage = api_server_load.requests_so_far(plane), machine_usage.usage_of(scene.programs)
         began = time.monotonic()
         if mode == NATIVE:
             plane.create(load.POD_GROUPS, [load.pod_group(name, setup.size) for name in names])
         plane.create(load.JOBS, jobs)
         created = time.monotonic() - began
-        recorder.wait_for(_AllBound(setup.pods), _LONGEST)
-        changes = gang_starts.bindings(recorder.events)
+        changes = watch.await_bound(setup.pods, _LONGEST)
         time.sleep(REST_SECONDS)
         cpu = machine_usage.spent(usage, machine_usage.usage_of(scene.programs))
         requests = api_server_load.requests_so_far(plane) - requests
@@ -192,22 +190,6 @@ def _measured(scene: Scene, mode: str, number: int) -> Lot:
     starts = gang_starts.starts(changes, setup.jobs, setup.size, began)
     _remove(plane, mode, names)
     return Lot(scene.beside, mode, starts, created, cpu, requests, events, loop)
-
-
-class _AllBound:
-    """Whether so many pods are bound, from the events of a watch. Each call reads only the new events."""
-
-    def __init__(self, pods: int) -> None:
-        self._pods, self._seen, self._bound = pods, 0, set[str]()
-
-    def __call__(self, events: list[WatchEvent]) -> bool:
-        for event in events[self._seen :]:
-            if event.type != "DELETED" and bound(event):
-                self._bound.add(event.name)
-            else:
-                self._bound.discard(event.name)
-        self._seen = len(events)
-        return len(self._bound) >= self._pods
 
 
 def _remove(plane: ControlPlane, mode: str, names: Sequence[str]) -> None:

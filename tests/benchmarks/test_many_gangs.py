@@ -28,30 +28,18 @@ from benchmarks.live.gang_rows import (
     changes,
     rows,
 )
-from benchmarks.live.gang_starts import Binding, Starts, bindings, starts
+from benchmarks.live.gang_starts import Binding, Starts, binding_of, starts
 from benchmarks.live.machine_usage import Loop, timed_loop
 from benchmarks.live.many_gangs import main, scenes
 from benchmarks.live.modes import NATIVE, PHALANX, STOCK
-from controlplane.recording import WatchEvent
 
 SETUP = Setup(nodes=10, jobs=2, size=4, gpus=4, scheduler_qps=2000)
 
 
-def event(kind: str, pod: str, node: str, at: float) -> WatchEvent:
-    metadata = {"name": pod, "labels": {"batch.kubernetes.io/job-name": pod.partition("-")[0]}}
-    return WatchEvent(kind, {"metadata": metadata, "spec": {"nodeName": node} if node else {}}, at)
-
-
-def test_a_binding_is_the_first_event_with_a_node_and_a_deletion_ends_it() -> None:
-    events = [
-        event("ADDED", "a-0", "", 1.0),
-        event("ADDED", "a-1", "", 1.5),
-        event("MODIFIED", "a-0", "n00001", 2.0),
-        event("MODIFIED", "a-0", "n00001", 3.0),
-        event("DELETED", "a-1", "", 4.0),
-        event("DELETED", "a-0", "n00001", 5.0),
-    ]
-    assert bindings(events) == [Binding(2.0, "a", "a-0", "n00001"), Binding(5.0, "a", "a-0", "")]
+def test_a_binding_names_the_job_and_a_deletion_has_no_node() -> None:
+    pod = {"metadata": {"name": "a-0", "labels": {"batch.kubernetes.io/job-name": "a"}}, "spec": {"nodeName": "n1"}}
+    assert binding_of("ADDED", pod, 1.0) == Binding(1.0, "a", "a-0", "n1")
+    assert binding_of("DELETED", pod, 2.0) == Binding(2.0, "a", "a-0", "")
 
 
 def bound(gang: str, *times: float, first_node: int = 0) -> list[Binding]:
