@@ -1,8 +1,10 @@
 """Many gangs at once: the figures that follow from bindings, the API server's counts, the rows and their page."""
 
 import json
+import socket
 from collections.abc import Sequence
 from dataclasses import replace
+from http.client import HTTPSConnection
 from pathlib import Path
 
 import pytest
@@ -28,11 +30,13 @@ from benchmarks.live.gang_rows import (
     changes,
     rows,
 )
-from benchmarks.live.gang_starts import Binding, Starts, binding_of, starts
+from benchmarks.live.gang_starts import Binding, BindingWatch, Starts, binding_of, starts
 from benchmarks.live.machine_usage import Loop, timed_loop
 from benchmarks.live.many_gangs import main, scenes
 from benchmarks.live.modes import NATIVE, PHALANX, STOCK
+from controlplane.control_plane import ControlPlane
 
+SECONDS = 300.0
 SETUP = Setup(nodes=10, jobs=2, size=4, gpus=4, scheduler_qps=2000)
 
 
@@ -207,6 +211,31 @@ def test_the_loop_uses_cpu_and_never_more_than_elapses() -> None:
 def test_what_cannot_be_measured_is_refused_before_anything_starts(arguments: list[str], told: str) -> None:
     answer = CliRunner().invoke(main, arguments)
     assert (answer.exit_code, told in answer.output) == (2, True)
+
+
+@pytest.mark.controlplane
+def test_a_watch_of_bindings_that_breaks_is_continued(cluster: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine the API server ends a watch whose client is too slow. A run failed because of that."""
+    sockets, watch = list[socket.socket](), cluster.watch
+
+    def recorded(path: str, since: str, fields: str = "") -> HTTPSConnection:
+        connection = watch(path, since, fields)
+        sockets.append(connection.sock)
+        return connection
+
+    monkeypatch.setattr(cluster, "watch", recorded)
+    cluster.add_nodes(map(load.node, range(2)))
+    with BindingWatch(cluster) as bindings:
+        cluster.create(load.PODS, load.pods("before", 1))
+        bindings.await_bound(1, SECONDS)
+        socket.socket.shutdown(sockets[-1], socket.SHUT_RDWR)
+        cluster.create(load.PODS, load.pods("after", 1))
+        changes = bindings.await_bound(2, SECONDS)
+        with pytest.raises(TimeoutError, match="2 of 3 pods are bound: waited 0 s"):
+            bindings.await_bound(3, 0.0)
+    assert [change.pod for change in changes] == ["before-0", "after-0"]
+    assert {change.node for change in changes} == {"n00000", "n00001"}
+    assert len(sockets) > 1
 
 
 @pytest.mark.controlplane
