@@ -36,6 +36,10 @@ _GPUS_OF_NODE = 8
 _WRITERS = 8
 _LONGEST = 900.0
 """Seconds that the pods of all Jobs may take to be bound, or to be deleted. Two busy cores need minutes."""
+_WEBHOOK_SECONDS = 30
+"""The timeout of the webhook's calls, the longest that Kubernetes allows. At the 5 s of the manifests, a machine with
+ten times as many processes as cores refused one of 60 Jobs that were created at once.
+"""
 _JOBS: Mapping[str, Callable[..., load.Manifest]] = {
     STOCK: load.job,
     PHALANX: partial(load.job, gang=True),
@@ -161,7 +165,7 @@ def scenes(modes: Sequence[str]) -> dict[str, list[str]]:
 def _installed(plane: ControlPlane, beside: str) -> dict[str, int]:
     """Install a system, and return the process ids of its servers by name."""
     if beside == OURS:
-        return starting.install(plane)
+        return starting.install(plane, _WEBHOOK_SECONDS)
     return {kueue.NAME: kueue.start(plane)} if beside == THEIRS else {}
 
 

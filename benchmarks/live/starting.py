@@ -33,9 +33,12 @@ def add_nodes(plane: ControlPlane, count: int) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def install(plane: ControlPlane) -> dict[str, int]:
-    """Install Phalanx with its two servers, and return their process ids by name."""
-    deployment = Deployment(plane)
+def install(plane: ControlPlane, timeout_seconds: int | None = None) -> dict[str, int]:
+    """Install Phalanx with its two servers, and return their process ids by name.
+
+    :param timeout_seconds: the timeout of each call of the webhook. None: as in the manifests.
+    """
+    deployment = Deployment(plane, timeout_seconds=timeout_seconds)
     deployment.install()
     plane.apply([load.topology()])
     webhook = deployment.start_webhook()
