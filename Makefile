@@ -90,8 +90,9 @@ test-long: $(STAMP) $(BROWSER) ## What `make test` leaves out; the solver agains
 test-image: image binaries ## Build the image, and have its tests look at it: both servers in containers (umoci, runc; as root)
 	PHALANX_IMAGE=dist/phalanx.oci.tar $(BIN)/pytest tests/packaging
 
-bench: $(STAMP) binaries $(BROWSER) ## How long pods take to their nodes on 5,000 nodes of kwok: stock, Phalanx, native gangs and Kueue, side by side; tests that measure time
+bench: $(STAMP) binaries $(BROWSER) ## How long pods take to their nodes on 5,000 nodes of kwok, and 60 gangs at once: stock, Phalanx, native gangs and Kueue, side by side; tests that measure time
 	$(BIN)/python -m benchmarks.live --write benchmarks/results/live.md --picture docs/pictures/live.svg
+	$(BIN)/python -m benchmarks.live.many_gangs --write benchmarks/results/many_gangs.md
 	$(BIN)/python -m benchmarks.live.admission --write benchmarks/results/admission.md
 	PHALANX_MANY_GANGS=1000,5000,600 PHALANX_RELEASE_KILLS=200 PHALANX_VIEWED_NODES=5000 $(BIN)/pytest -s -m timed tests/serving tests/system tests/webhook
 

@@ -205,8 +205,8 @@ def _metadata_differs(existing: Manifest, wanted: Manifest) -> bool:
 def stale_mirrors(existing: GangObjects, key: GangKey, gang: Gang | None, *, kept: bool = False) -> list[Manifest]:
     """Return the obsolete mirrors of a gang, which are to be deleted.
 
-    A mirror is obsolete if the gang is gone, has another mirror, or is now shown by a Gang object of a user. If the gang
-    is gone, so are objects that look like mirrors which got no status (`GangObjects.left_behind`).
+    A mirror is obsolete if the gang is gone, has another mirror, or is now shown by a Gang object of a user. If the
+    gang is gone, objects that look like its mirrors but got no status are obsolete, too (`GangObjects.left_behind`).
 
     :param gang: None if the gang does not exist any more, or cannot be read.
     :param kept: whether the gang exists but cannot be read, because its request contradicts itself. Then its mirror
