@@ -226,6 +226,7 @@ class Candidate:
             self._recorder,
             metrics=self._metrics,
             settings=settings,
+            forgets=lambda: self.forgets,
             clock=self.clock,
         )
         self._office = ExitStack()

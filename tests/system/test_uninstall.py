@@ -10,7 +10,7 @@ from system import Phalanx, node, numbered, pod, pod_group, priority_class
 from cli.installation.installed_objects import custom_resource_definitions
 from controlplane.control_plane import ControlPlane
 from controlplane.deployment import Deployment
-from controlplane.programs.previous_version import asked_for
+from controlplane.programs.older_versions import asked_for
 from kube.keys import GATE
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.long]
