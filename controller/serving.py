@@ -131,7 +131,7 @@ class Server:
             LOG.info("caches are synced")
             self._cache.snapshot()
             gc.freeze()  # these objects live as long as the process; each full collection would scan them all
-            _lead(self._settings, self._transport, self._cache, self._metrics, self._version, stop)
+            _lead(self._settings, self._cache, self._metrics, self._version, stop)
         finally:
             self._cache.stop()
             shared_workers().close()
@@ -201,13 +201,9 @@ def controller_of(
 
 
 def _lead(
-    settings: Settings,
-    transport: Transport,
-    cache: ClusterCache,
-    metrics: Metrics,
-    version: SchedulerVersion,
-    stop: threading.Event,
+    settings: Settings, cache: ClusterCache, metrics: Metrics, version: SchedulerVersion, stop: threading.Event
 ) -> None:
+    transport = version.transport
     recorder = Recorder(transport, instance=settings.identity)
     lanes = Lanes(ThreadExecutor("plan-promptly"), ThreadExecutor("plan-patiently"))
     limits = Limits(seconds=settings.solve_seconds)

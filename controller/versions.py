@@ -28,7 +28,7 @@ class SchedulerVersion:
     """
 
     def __init__(self, transport: Transport, given: str = "") -> None:
-        self._transport = transport
+        self.transport = transport
         self._given = version_of(given) if given else None
         self._version: Version | None = self._given
         self._known = threading.Event()
@@ -53,8 +53,8 @@ class SchedulerVersion:
     def read(self) -> None:
         """Read the version from the cluster. After a failure the last known version stays."""
         try:
-            api_server = str(self._transport.request("GET", "/version")["gitVersion"])
-            pods = self._transport.request("GET", SCHEDULER_PODS)["items"]
+            api_server = str(self.transport.request("GET", "/version")["gitVersion"])
+            pods = self.transport.request("GET", SCHEDULER_PODS)["items"]
         except (ApiException, *UNREACHABLE) as error:
             LOG.warning("the version of the scheduler could not be read: %s", message_of(error))
             return

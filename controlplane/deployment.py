@@ -98,12 +98,11 @@ class Deployment:
         :param kubeconfig: the access to the API server. None: the controller's own service account.
         :param options: further options of `phalanx controller`.
         """
-        self._controller_way = (kubeconfig, tuple(options))
+        self._controller_way, more = (kubeconfig, tuple(options)), (*self.controller_options, *options)
         program = self._run(
             "controller",
             ["--health-address", "127.0.0.1", "--health-port", self._controller_health],
-            ["--lease-seconds", self._lease_seconds, "--metrics-port", self._controller_metrics]
-            + [*self.controller_options, *options],
+            ["--lease-seconds", self._lease_seconds, "--metrics-port", self._controller_metrics, *more],
             kubeconfig,
         )
         self._await_ready(program, self._controller_health)

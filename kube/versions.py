@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-
 SCHEDULER_PODS = "/api/v1/namespaces/kube-system/pods?labelSelector=component%3Dkube-scheduler"
 """The API path that lists the scheduler's static pods, by the label that kubeadm gives them."""
 
@@ -97,7 +96,7 @@ def way_of_holding(version: Version | None) -> str:
 
 
 def shortcoming(version: Version | None) -> str:
-    """Return a warning if it is not known whether capacity stays reserved under a scheduler of this version, else ""."""
+    """Return a warning if it is not known whether a scheduler of this version keeps capacity reserved; "" otherwise."""
     if holding(version) is not Holding.UNKNOWN:
         return ""
     name = "an unknown version" if version is None else f"{version}, older than {OLDEST}, the oldest that is supported"

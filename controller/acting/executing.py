@@ -364,9 +364,7 @@ class PlanExecutor:
             self._probes.want(gang_state.record.plan_id)
         return Effects.of(written, settled=len(done) == len(written))
 
-    def _opening(
-        self, member: Planned | None, gang_state: ReconcileState, pod: Pod, patch: Mapping[str, Any]
-    ) -> Write:
+    def _opening(self, member: Planned | None, gang_state: ReconcileState, pod: Pod, patch: Mapping[str, Any]) -> Write:
         """Return the write that releases a pod by this patch.
 
         :param member: the pod as a member whose capacity a placeholder reserves; None if the pod reserves it itself.

@@ -237,7 +237,10 @@ class Situation:
         """Return the obsolete placeholders: their pods are not in the plan, are not members any more, or reserve their
         capacity themselves.
         """
-        needing = {each.pod.metadata.uid for each in self.planned(m.pod for m in self.gang.members) if each.needs_placeholder}
+        if not self.placeholders:
+            return ()
+        planned = self.planned(member.pod for member in self.gang.members)
+        needing = {each.pod.metadata.uid for each in planned if each.needs_placeholder}
         return tuple(pod for seat, pod in self.placeholders.items() if seat not in needing)
 
     def lost(self, planned: Iterable[Planned], *, gone: Iterable[str] = (), count_terminating: bool = False) -> str:

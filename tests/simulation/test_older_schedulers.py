@@ -73,7 +73,9 @@ def writes_of_a_start() -> list[str]:
 
 def intruders(world: World) -> list[str]:
     """Return the rivals that are bound."""
-    return sorted(each["metadata"]["name"] for each in world.pods() if "rival" in each["metadata"]["name"] and node_of(each))
+    return sorted(
+        each["metadata"]["name"] for each in world.pods() if "rival" in each["metadata"]["name"] and node_of(each)
+    )
 
 
 def first_hold(writes: list[str]) -> int:
@@ -142,7 +144,7 @@ def is_middle_of_swap(request: str) -> bool:
 
 
 def test_the_gap_in_the_middle_of_a_swap_ends_with_the_next_leader() -> None:
-    """The leader dies after it has deleted a placeholder. The scheduler restarts only after the next leader has come."""
+    """The leader dies after it has deleted a placeholder. The scheduler restarts after the next leader has come."""
     world = directed(forgets=True)
     number = next(at for at, each in enumerate(writes_of_a_start()) if is_middle_of_swap(each))
 
@@ -157,7 +159,7 @@ def test_the_gap_in_the_middle_of_a_swap_ends_with_the_next_leader() -> None:
     start_gang(world)
 
     def are_both_held() -> bool:
-        return sum(bool(nominated(each)) for each in world.pods() if is_placeholder(each)) == 2  # noqa: PLR2004 - the gang's size
+        return sum(bool(nominated(each)) for each in world.pods() if is_placeholder(each)) == 2
 
     assert world.run_until(lambda: struck, 5.0, 0.001)
     assert not are_both_held()
@@ -197,7 +199,7 @@ def test_a_scheduler_of_another_version_takes_over_in_either_direction() -> None
 def test_a_schedule_with_an_older_scheduler_breaks_no_invariant(seed: int) -> None:
     result = run(seed, forgets=True)
     if news := unknown(result.violations):
-        pytest.fail(f"seed {seed}: {'; '.join(news)}\nmake simulate FORGETS=1 SEED={seed}")
+        pytest.fail(f"seed {seed}: {'; '.join(news)}\nmake simulate OLDER=1 SEED={seed}")
 
 
 def test_releases_are_the_last_writes_of_swaps() -> None:
