@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from cluster.api.connecting import connect
 from cluster.api.token_reviews import AccessReviewer
-from cluster.api.transport import Transport
 from cluster.caches.cache import ClusterCache
 from controller.acting.executing import PlanExecutor
 from controller.acting.probe import Probes
