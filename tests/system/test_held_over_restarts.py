@@ -13,7 +13,7 @@ From then on no rival may be bound there. The test prints one table for all vers
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
@@ -30,7 +30,7 @@ from controlplane.control_plane import ControlPlane
 from controlplane.deployment import Deployment
 from controlplane.programs.binaries import VERSION
 from controlplane.programs.older_versions import SCHEDULER_ONLY, binaries_of
-from controlplane.recording import Recorder, bound
+from controlplane.recording import Recorder, WatchEvent, bound
 from kube.keys import SYSTEM_NAMESPACE
 from kube.placeholders import HELD_FOR, PLACEHOLDER
 from kube.versions import forgets, version_of
@@ -76,7 +76,7 @@ class Outcome:
 
     `struck`: whether the chosen write happened. `held`: whether the whole plan was held when the rivals came.
     `intruders`: the rivals that were bound into held capacity. `partly`: seconds for which the gang ran in part.
-    `gap`: whether both were killed between the deletion of a placeholder and the release of its member.
+    `gap`: whether the scheduler started while a placeholder was being replaced by its member.
     """
 
     strike: Strike
@@ -107,13 +107,15 @@ class Striker:
         self.write = ""
         self.held: Mapping[str, str] = {}
         self.rivals: list[str] = []
+        self.started_at = 0.0
+        """When the scheduler was started again; 0.0 if it was not killed."""
         proxy.before, proxy.after = self._before, self._after
 
     def arm(self, waiting: Candidates, name: str, strike: Strike, at: int) -> None:
         """Strike after write number `at`, from 0, for the gang of this name."""
         with self._lock:
             self._waiting, self._gang, self._strike, self._at, self._seen = waiting, name, strike, at, 0
-            self.write, self.held, self.rivals = "", {}, []
+            self.write, self.held, self.rivals, self.started_at = "", {}, [], 0.0
             self.over.clear()
 
     def disarm(self) -> None:
@@ -151,6 +153,7 @@ class Striker:
         cluster.create(PODS, made)
         self.rivals = [each["metadata"]["name"] for each in made]
         if self._strike in (Strike.SCHEDULER, Strike.BOTH):
+            self.started_at = time.monotonic()
             cluster.program("kube-scheduler").start()
         self.over.set()
 
@@ -173,9 +176,26 @@ def at_node(name: str, where: str) -> Object:
     return pod(name, cpu=8, priorityClassName="middle", nodeSelector={"kubernetes.io/hostname": where})
 
 
-def is_gap(strike: Strike, write: str) -> bool:
-    """Whether both were killed after the deletion of a placeholder, whose member may still have its gate."""
-    return strike is Strike.BOTH and write.startswith("DELETE") and "/placeholder-" in write
+def is_ending(event: WatchEvent) -> bool:
+    """Whether a pod is deleted: if its gang is withdrawn, others may have its node."""
+    return event.type == "DELETED" or bool(event.object["metadata"].get("deletionTimestamp"))
+
+
+def is_gap(events: Sequence[WatchEvent], names: Sequence[str], started: float, ready: float) -> bool:
+    """Whether a new scheduler may have read the pods while a member was gated and nominated: in the middle of a swap.
+
+    :param started: when the scheduler was started again; 0.0 if it was not.
+    :param ready: when it was ready.
+    """
+    begun, done = dict[str, float](), dict[str, float]()
+    for each in events:
+        if each.name in names and each.type != "DELETED":
+            gated = bool(each.object["spec"].get("schedulingGates"))
+            if gated and each.object["status"].get("nominatedNodeName"):
+                begun.setdefault(each.name, each.at)
+            if not gated:
+                done.setdefault(each.name, each.at)
+    return bool(started) and any(at < ready and done.get(name, ready) > started for name, at in begun.items())
 
 
 def plan_of_strikes(*, with_placeholders: bool) -> Iterator[tuple[int, Strike]]:
@@ -186,8 +206,12 @@ def plan_of_strikes(*, with_placeholders: bool) -> Iterator[tuple[int, Strike]]:
         yield from ((at, kinds[(at + turn) % len(kinds)]) for at in range(first, last))
 
 
-def one_gang(phalanx: Phalanx, striker: Striker, waiting: Candidates, number: int, at: int, strike: Strike) -> Outcome:
-    """Start a gang, strike at one of its writes, and return the outcome."""
+def one_gang(phalanx: Phalanx, striker: Striker, waiting: Candidates, number: int, aim: tuple[int, Strike]) -> Outcome:
+    """Start a gang, strike at one of its writes, and return the outcome.
+
+    :param aim: the number of the write, from 0, and what is killed.
+    """
+    at, strike = aim
     name = f"gang{number}"
     made, members = gang(name, SIZE)
     names = [each["metadata"]["name"] for each in members]
@@ -200,6 +224,7 @@ def one_gang(phalanx: Phalanx, striker: Striker, waiting: Candidates, number: in
         struck = striker.over.is_set()
         striker.disarm()
         phalanx.cluster.await_ready("kube-scheduler")
+        ready = time.monotonic()
         held = dict(striker.held) if set(striker.held) == set(names) else {}
         if held:
             recorder.wait_for(lambda so_far: ended(so_far, names) is not None)
@@ -208,16 +233,19 @@ def one_gang(phalanx: Phalanx, striker: Striker, waiting: Candidates, number: in
             recorder.wait_for(lambda so_far: ended(so_far, names) is not None)
         events = recorder.events
     found = ended(events, names)
-    intruders = tuple(each.name for each in events if each.name in striker.rivals and bound(each) and held)
+    gone = min((each.at for each in events if each.name in names and is_ending(each)), default=float("inf"))
+    intruders = {
+        each.name for each in events if held and each.name in striker.rivals and bound(each) and each.at < gone
+    }
     outcome = Outcome(
         strike,
         striker.write,
         struck,
         bool(held),
-        tuple(sorted(set(intruders))),
+        tuple(sorted(intruders)),
         found[1] - found[0] if found is not None else 0.0,
         found is not None and found[2],
-        is_gap(strike, striker.write),
+        phalanx.forgets and is_gap(events, names, striker.started_at, ready),
     )
     for path, each in ((PODS, [*names, *striker.rivals]), (GANGS, [name])):
         for one in each:
@@ -239,15 +267,16 @@ def table() -> Iterator[dict[str, list[Outcome]]]:
     found = dict[str, list[Outcome]]()
     yield found
     lines = [
-        f"| version | gangs | struck | held then | rivals let in | part > {PROMISED:g} s | longest | whole |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        f"| version | gangs | struck | held then | rivals in | in the gap | part > {PROMISED:g} s | longest | whole |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     for version, outcomes in found.items():
         late = sum(each.partly > PROMISED for each in outcomes)
         longest = max((each.partly for each in outcomes), default=0.0)
         figures = (
             *(len(outcomes), sum(each.struck for each in outcomes), sum(each.held for each in outcomes)),
-            *(sum(len(each.intruders) for each in outcomes), late, f"{longest:.1f} s"),
+            *(sum(len(each.intruders) for each in outcomes), sum(len(e.intruders) for e in outcomes if e.gap)),
+            *(late, f"{longest:.1f} s"),
             sum(each.whole for each in outcomes),
         )
         lines.append(f"| {version} | {' | '.join(map(str, figures))} |")
@@ -272,8 +301,8 @@ def test_nobody_else_gets_into_held_capacity(version: str, table: dict[str, list
         proxy = stack.enter_context(Proxy(plane.kubeconfig_for(SYSTEM_NAMESPACE, "phalanx-controller"), tmp_path))
         striker, waiting = Striker(phalanx, proxy), Candidates(phalanx, proxy.kubeconfig(), 3)
         stack.callback(waiting.stop)
-        for number, (at, strike) in zip(range(GANGS_TRIED), strikes, strict=False):
-            outcomes.append(one_gang(phalanx, striker, waiting, number, at, strike))
+        for number, aim in zip(range(GANGS_TRIED), strikes, strict=False):
+            outcomes.append(one_gang(phalanx, striker, waiting, number, aim))
             print(f"{version} {number}: {outcomes[-1]}", flush=True)  # noqa: T201 - the figures of the long run
     assert [each for each in outcomes if each.intruders and not each.gap] == []
     assert [each for each in outcomes if each.held and not each.whole and not each.gap] == []

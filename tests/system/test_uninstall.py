@@ -62,8 +62,8 @@ def gated(phalanx: Phalanx) -> set[str]:
 
 def planned(phalanx: Phalanx) -> dict[str, str]:
     """Return the nodes that are reserved for members of the gang `high`."""
-    pods = [phalanx.pod(name) for name in numbered("high", 2)]
-    return {each["metadata"]["name"]: each["status"].get("nominatedNodeName", "") for each in pods}
+    reserved = phalanx.reserved()
+    return {name: reserved.get(name, "") for name in numbered("high", 2)}
 
 
 def some_run(phalanx: Phalanx) -> None:
