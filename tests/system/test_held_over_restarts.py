@@ -234,15 +234,13 @@ def one_gang(phalanx: Phalanx, striker: Striker, waiting: Candidates, number: in
         events = recorder.events
     found = ended(events, names)
     gone = min((each.at for each in events if each.name in names and is_ending(each)), default=float("inf"))
-    intruders = {
-        each.name for each in events if held and each.name in striker.rivals and bound(each) and each.at < gone
-    }
+    got_in = {each.name for each in events if each.name in striker.rivals and bound(each) and each.at < gone}
     outcome = Outcome(
         strike,
         striker.write,
         struck,
         bool(held),
-        tuple(sorted(intruders)),
+        tuple(sorted(got_in)) if held else (),
         found[1] - found[0] if found is not None else 0.0,
         found is not None and found[2],
         phalanx.forgets and is_gap(events, names, striker.started_at, ready),
