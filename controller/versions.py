@@ -13,10 +13,7 @@ from kube.versions import SCHEDULER_PODS, Version, forgets, scheduler_version, s
 LOG = logging.getLogger(__name__)
 
 AGAIN_SECONDS = 30.0
-"""Seconds between two reads of the version. A control plane may be upgraded or rolled back while Phalanx runs.
-
-The version of a scheduler matters when it restarts, and an upgrade takes longer than this to reach a second scheduler.
-"""
+"""Seconds between two reads of the version. A control plane may be upgraded or rolled back while Phalanx runs."""
 UNKNOWN_SECONDS = 1.0
 """Seconds until the version is read again after a failure, while it is not known at all."""
 
