@@ -1,6 +1,6 @@
 """Placeholders: pods of Phalanx that reserve capacity for other pods (docs/decisions/0022 and 0043).
 
-A placeholder stands for an expected pod, or, before Kubernetes 1.37, for a gated member that exists.
+Before Kubernetes 1.37 these are also existing members that are gated.
 
 An expected pod, which its workload has yet to create, is called a *seat* in the code. An expected pod has no UID. Its
 identifier is `<uid of the workload>/<role>/<name>`. UIDs of an API server contain no slash, so the two never collide.

@@ -81,7 +81,7 @@ def hold(
 ) -> Written:
     """Reserve capacity by a placeholder: create it if the member has none, and nominate the placeholder.
 
-    An ungated placeholder is nominated only after the scheduler has tried it (`must_wait`): a failed try that began
+    An ungated placeholder is nominated only after the scheduler has tried it (`must_wait`). A failed try that began
     before the nomination can remove the nomination from the scheduler's memory. So its creation and its nomination need
     two calls. Return the result of the write that failed, or of the last one.
 

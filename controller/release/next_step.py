@@ -28,8 +28,8 @@ from planning.framing.stranded import Stranded, stranded
 class Planned:
     """A member that is not bound, with its planned node. `placeholder`: the placeholder that reserves its capacity.
 
-    `ungated`: whether a placeholder without a gate must reserve the capacity as long as the member itself is gated,
-    because the scheduler forgets the nominations of gated pods when it restarts (docs/decisions/0043).
+    `ungated`: whether a placeholder without a gate must reserve the capacity while the member itself is gated. It must
+    if the scheduler forgets the nominations of gated pods when it restarts (docs/decisions/0043).
     """
 
     pod: Pod

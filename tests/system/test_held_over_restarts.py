@@ -63,7 +63,7 @@ _NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
 
 class Strike(Enum):
-    """What is killed at the chosen write."""
+    """The programs that are killed at the chosen write."""
 
     SCHEDULER = "scheduler"
     LEADER = "leader"

@@ -236,7 +236,7 @@ class Scheduler:
 
     @staticmethod
     def _never_preempts(pod: Object) -> bool:
-        return pod["spec"].get("preemptionPolicy") == "Never"
+        return bool(pod["spec"].get("preemptionPolicy") == "Never")
 
     def _awaited(self, pod: Object) -> bool:
         """Whether pods of lower priority terminate on the pod's nominated node: then it keeps its nomination."""
