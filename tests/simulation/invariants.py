@@ -56,8 +56,9 @@ SETTLED_SECONDS = 30.0
 GRACE_SECONDS = 30.0
 """A terminating pod counts as gone if it ends within this, and is not overdue by more (contract, section 4)."""
 KEPT_SECONDS = 6.5
-"""(k) After this time, no binding arrives that was decided before a nomination. It is the sum of a very late watch event,
-a cycle of a hanging scheduler, and a slow binding.
+"""(k) After this time, no binding arrives that was decided before a nomination.
+
+It is the sum of a very late watch event, a cycle of a hanging scheduler, and a slow binding.
 """
 STATUS_LOST = "its status was lost"
 _RACE_SECONDS = 0.1
