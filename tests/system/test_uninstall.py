@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from system import Phalanx, node, numbered, pod, pod_group, priority_class
+from system_fixtures import older_scheduler
 
 from cli.installation.installed_objects import custom_resource_definitions
 from controlplane.control_plane import ControlPlane
@@ -30,7 +31,7 @@ LEFT_BEHIND = (
 def phalanx() -> Iterator[Phalanx]:
     """An installation that is there to be removed."""
     with ControlPlane(binaries=asked_for()) as plane:
-        deployment = Deployment(plane)
+        deployment = Deployment(plane, controller_options=older_scheduler())
         deployment.install()
         deployment.start_webhook()
         deployment.register_webhook()
