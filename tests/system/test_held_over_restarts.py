@@ -227,7 +227,13 @@ def one_gang(phalanx: Phalanx, striker: Striker, waiting: Candidates, number: in
         ready = time.monotonic()
         held = dict(striker.held) if set(striker.held) == set(names) else {}
         if held:
-            recorder.wait_for(lambda so_far: ended(so_far, names) is not None)
+            # If rivals have taken all its nodes in the gap, no member is bound, and none is until the rivals end.
+            recorder.wait_for(
+                lambda so_far: (
+                    ended(so_far, names) is not None
+                    or any(each.name in striker.rivals and bound(each) for each in so_far)
+                )
+            )
         time.sleep(SETTLE_SECONDS)
         if any(each.name in names and bound(each) for each in recorder.events):
             recorder.wait_for(lambda so_far: ended(so_far, names) is not None)
