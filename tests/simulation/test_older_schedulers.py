@@ -179,6 +179,30 @@ def test_the_gap_in_the_middle_of_a_swap_ends_with_the_next_leader() -> None:
     assert intruders(world) == []
 
 
+@pytest.mark.parametrize("knows", [True, False], ids=["placeholders", "nominated members"])
+def test_a_restart_while_victims_terminate_is_survived_and_a_loss_would_be_noticed(*, knows: bool) -> None:
+    """A gang waits 20 s for its victim. After 10 s the scheduler restarts, and a rival of its priority wants n2.
+
+    With a controller that takes the scheduler for a newer one, the rival gets in, and invariant (k) says so.
+    """
+    world = directed(forgets=True)
+    for candidate in world.candidates.values():
+        candidate.forgets = knows
+    world.pod("low", nodeName="n1", priority="low", terminationGracePeriodSeconds=20)
+    world.ask("PATCH", f"{PODS_PATH}/low", {"metadata": {"annotations": {"simulation/slow": "true"}}})
+    world.pod("other", nodeName="n3", priority="high")
+    world.run(2.0)
+    world.gang("g", 2)
+    for index in range(2):
+        world.pod(f"g-{index}", "g", priority="middle")
+    world.run(10.0)
+    world.pod("rival-n2", priority="middle", nodeSelector={"kubernetes.io/hostname": "n2"})
+    world.scheduler.restart(RESTART_SECONDS)
+    world.run(5.0)
+    lost = [each for each in world.invariants.violations if each.startswith("(k)")]
+    assert (lost == [], intruders(world) == []) == (knows, knows), "\n".join(world.trace)
+
+
 def test_a_scheduler_of_another_version_takes_over_in_either_direction() -> None:
     """A control plane is upgraded, and rolled back, while a gang waits for its victim."""
     for before in (False, True):
