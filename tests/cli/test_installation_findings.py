@@ -232,16 +232,16 @@ def test_definitions_of_other_systems_are_proposed_by_what_is_here(
     assert all("with-kueue" in each.remedy and "definitions.kueue=" in each.remedy for each in findings)
 
 
-NEW = {"gitVersion": "v1.37.1"}
+PRESENT = {"gitVersion": "v1.37.1"}
 SCHEDULERS = {"items": [{"spec": {"containers": [{"image": "registry.k8s.io/kube-scheduler:v1.36.3"}]}}]}
 
 
 @pytest.mark.parametrize(
     ("found", "schedulers", "severity", "says"),
     [
-        (NEW, {"items": []}, Severity.OK, "the scheduler 1.37 reserves capacity for gated pods"),
-        (NEW, "forbidden", Severity.OK, "the scheduler 1.37 reserves capacity for gated pods"),
-        (NEW, SCHEDULERS, Severity.OK, "the scheduler 1.36 forgets the nominations of gated pods"),
+        (PRESENT, {"items": []}, Severity.OK, "the scheduler 1.37 reserves capacity for gated pods"),
+        (PRESENT, "forbidden", Severity.OK, "the scheduler 1.37 reserves capacity for gated pods"),
+        (PRESENT, SCHEDULERS, Severity.OK, "the scheduler 1.36 forgets the nominations of gated pods"),
         ({"gitVersion": "v1.34.4"}, None, Severity.OK, "so placeholders reserve the capacity of planned gangs"),
         ({"gitVersion": "v1.30.1"}, None, Severity.WARNING, "1.30, older than 1.33"),
         ("unreachable", None, Severity.WARNING, "its version could not be read: unreachable"),
