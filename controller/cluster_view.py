@@ -57,6 +57,8 @@ class ClusterView:
     """The pods of Phalanx's own namespace that have not finished."""
     placeholders: Mapping[GangKey, Mapping[str, Pod]] = field(default_factory=dict)
     """The placeholders among `system`: by gang, then by the expected pod for which they reserve capacity."""
+    ungated: bool = False
+    """Whether placeholders reserve the capacity of all gated members (`next_step.Situation.ungated`)."""
     made_again: Mapping[GangKey, Gang] = field(default_factory=dict)
     """Gangs with lost members that are being recreated, each with a member for every lost pod. Quotas charge these
     members.

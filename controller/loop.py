@@ -6,7 +6,7 @@ everything is read again.
 
 import logging
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -119,6 +119,8 @@ class Controller:
     """The leading controller. In each reconcile it moves every gang one step on: plan, reserve, evict, release.
 
     :param placeholders: whether capacity is reserved for pods that do not exist yet.
+    :param forgets: returns whether the stock scheduler forgets the nominations of gated pods when it restarts, so that
+        placeholders reserve the capacity of all gated members.
     """
 
     def __init__(
@@ -133,6 +135,7 @@ class Controller:
         metrics: Metrics,
         observers: Sequence[Observer] = (),
         placeholders: bool = True,
+        forgets: Callable[[], bool] = lambda: False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._clock = clock
@@ -145,6 +148,7 @@ class Controller:
         self._metrics = metrics
         self._observers = (metrics, *observers)
         self._placeholders = placeholders
+        self._forgets = forgets
         self._quota_shortages = QuotaShortages(clock)
 
     def lead(self, lost: threading.Event) -> None:
@@ -202,7 +206,7 @@ class Controller:
 
     def _round(self, known: LoopState) -> None:
         started, done, known.due = self._clock.processor(), self._writer.done, Due(known.view_reader.version)
-        cluster_view = known.view_reader.read()
+        cluster_view = replace(known.view_reader.read(), ungated=self._forgets())
         self._reports.coexistence.tell(cluster_view)
         open_states = known.gang_states.update(cluster_view)
         cluster_view = replace(cluster_view, made_again=known.gang_states.made_again)

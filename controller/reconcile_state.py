@@ -124,7 +124,9 @@ class ReconcileState:
     record: PlanRecord | None
     step: Step
     placeholders: Mapping[str, Pod] = field(default_factory=dict)
-    """The placeholders that reserve capacity for the gang, each by the seat of its expected pod."""
+    """The placeholders that reserve capacity for the gang, each by the identifier of its pod."""
+    ungated: bool = False
+    """Whether placeholders reserve the capacity of all gated members (`next_step.Situation.ungated`)."""
     decision: Decision | None = None
     """The planning result of this reconcile. Before planning, it is the previous one if no input has changed."""
     timed_out: bool | None = None

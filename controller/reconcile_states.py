@@ -375,8 +375,10 @@ def _state_of(gang: Gang, manifest: Manifest, cluster_view: ClusterView) -> Reco
     status = manifest.get("status") or {}
     record = record_from(status)
     placeholders = cluster_view.placeholders.get(gang.key, {})
-    step = next_step(Situation(settled(gang), record, cluster_view.snapshot, cluster_view.live, placeholders))
-    return ReconcileState(gang, manifest, record, step, placeholders, timed_out=timed_out(status))
+    view = cluster_view
+    step = next_step(Situation(settled(gang), record, view.snapshot, view.live, placeholders, view.ungated))
+    timeout = timed_out(status)
+    return ReconcileState(gang, manifest, record, step, placeholders, view.ungated, timed_out=timeout)
 
 
 def _standing(gang_state: ReconcileState) -> GangSample:

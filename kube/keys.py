@@ -94,6 +94,11 @@ CONFIGURATION = "zz-phalanx"
 """Name of Phalanx's mutating webhook configuration."""
 PLAN = "phalanx.dev/plan"
 """Pod annotation, written with the nomination: the identifier of the plan, the same on all members."""
+COUNTED_AGAIN = "phalanx.dev/counted-again"
+"""Pod annotation, written when a member is nominated in place of its placeholder: the time.
+
+The write changes the pod, so that a scheduler that does not count the nomination yet counts it.
+"""
 SPARED = "phalanx.dev/spared-from"
 """Pod annotation, written on a victim when its plan is invalidated: the identifier of that plan.
 

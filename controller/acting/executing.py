@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from cluster.snapshot import Snapshot
-from controller.acting.placeholders import free, hold
+from controller.acting.placeholders import HoldingClasses, free, hold, must_wait, swap
 from controller.acting.probe import Probes
 from controller.acting.release_groups import (
     blocking,
@@ -33,6 +33,7 @@ from controller.release.next_step import (
     Release,
     Renominate,
     TakeOver,
+    planned_members,
 )
 from controller.release.patches import in_order, release_patch
 from controller.release.pinning import solved_domain
@@ -40,7 +41,7 @@ from controller.release.records import PlannedVictim, PlanRecord, record_from
 from controller.scheduling.planning_queue import PlanningQueue
 from controller.status.conditions import Condition
 from controller.status.reporting import Reporter
-from controller.writes.writer import Result, Writer, Written
+from controller.writes.writer import Result, Write, Writer, Written
 from gangs.model import Gang, GangKey
 from kube.keys import GATE, RELEASE_BEGUN
 from kube.objects import Pod
@@ -71,6 +72,7 @@ class PlanExecutor:
         self._error_backoff = error_backoff
         self._probes = probes
         self._unfinished = UnfinishedSteps(reporter)
+        self._classes = HoldingClasses(writer)
 
     def execute(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, Effects]:
         """Carry out the step of every gang. Before that, check whether the scheduler has tried the probe pod: if it
@@ -153,12 +155,15 @@ class PlanExecutor:
         probe pod.
 
         The first nomination under a plan also writes the pod's condition PodScheduled (`UnfinishedSteps.conditions`).
+        If the scheduler must try new placeholders first, a later reconcile nominates these.
         """
         written = self._nominate(gang_state, members, self._unfinished.conditions(gang_state, cluster_view))
-        held = all(each.done for each in written)
-        if held:
+        done = all(each.done for each in written)
+        if any(map(must_wait, members)):
+            return Effects.of(written, settled=done)
+        if done:
             self._unfinished.nominated(gang_state, _members(gang_state))
-        return Effects.of(written, settled=held and self._wants_probe(gang_state, cluster_view))
+        return Effects.of(written, settled=done and self._wants_probe(gang_state, cluster_view))
 
     def _spare(self, gang_state: ReconcileState, cluster_view: ClusterView) -> list[Written]:
         """Protect the victims of an invalidated plan that still run, unless the new plan evicts them, too.
@@ -205,7 +210,9 @@ class PlanExecutor:
     def _nominate(
         self, gang_state: ReconcileState, members: Iterable[Planned], conditions: Mapping[str, Condition] | None = None
     ) -> list[Written]:
-        """Nominate these members for their nodes; an expected pod by its placeholder. Return the results.
+        """Nominate these members for their nodes, by their placeholders if they need one. Return the results.
+
+        A member whose placeholder the scheduler has not tried yet is left out.
 
         :param conditions: the condition to write on each pod with its nomination, by UID. A pod may have none.
         """
@@ -214,12 +221,18 @@ class PlanExecutor:
         plan_id = gang_state.record.plan_id
         self._probes.forget(plan_id)
         condition_of = conditions or {}
-        return self._writer.all(
+        due = [each for each in members if each.placeholder is None or each.outdated or not must_wait(each)]
+        if refused := self._classes.provide(each for each in due if each.needs_placeholder):
+            return refused
+        written = self._writer.all(
             partial(hold, self._writer, gang_state.gang.key, m, plan_id, condition_of.get(m.pod.metadata.uid))
-            if to_come(m.pod)
+            if m.needs_placeholder
             else partial(self._writer.nominate, m.pod, m.node, plan_id, condition_of.get(m.pod.metadata.uid))
-            for m in members
+            for m in due
         )
+        if any(each.result is Result.FAILED for each in written):
+            self._classes.forget()
+        return written
 
     def _wants_probe(self, gang_state: ReconcileState, cluster_view: ClusterView) -> bool:
         """Ask for the probe pod, which shows when the scheduler has seen the nominations of all members. Return whether
@@ -336,9 +349,9 @@ class PlanExecutor:
         if not members:
             return Effects()  # members that are released already must be bound first
         nodes = {m.node: state.node for m in members if (state := snapshot.state(m.node)) is not None}
-        patch = partial(release_patch, now=time, begun=_begun(gang_state.gang))
+        patch_of = partial(release_patch, now=time, begun=_begun(gang_state.gang))
         ordered = in_order(members, gang_state.gang, snapshot)
-        patches = [(m.pod, patch(m.pod, nodes[m.node], domain=domain, tolerating=added)) for m in ordered]
+        patches = [(m.pod, patch_of(m.pod, nodes[m.node], domain=domain, tolerating=added)) for m in ordered]
         extras = extras_of_groups(gang_state.gang, ordered)
         last = last_of_groups(ordered, extras)
         if last is not None:
@@ -346,7 +359,10 @@ class PlanExecutor:
             beside = [each.node for each in ordered]
             first = self._beside(extras, beside, gang_state, cluster_view)
             patches = [*first, *(each for each in patches if each[0] is not last.pod)]
-        written = self._writer.all([partial(self._writer.release, *each) for each in patches])
+        swapped = {each.pod.metadata.uid: each for each in ordered if each.ungated}
+        written = self._writer.all(
+            [self._opening(swapped.get(pod.metadata.uid), gang_state, pod, patch) for pod, patch in patches]
+        )
         done = {each[0].metadata.uid for each, answer in zip(patches, written, strict=True) if answer.done}
         self._unfinished.release(gang_state, members, done)
         if last is None:
@@ -355,6 +371,16 @@ class PlanExecutor:
         if len(done) == len(written):
             self._probes.want(gang_state.record.plan_id)
         return Effects.of(written, settled=len(done) == len(written))
+
+    def _opening(self, member: Planned | None, gang_state: ReconcileState, pod: Pod, patch: Mapping[str, Any]) -> Write:
+        """Return the write that releases a pod by this patch.
+
+        :param member: the pod as a member whose capacity a placeholder reserves; None if the pod reserves it itself.
+        """
+        if member is None or gang_state.record is None:
+            return partial(self._writer.release, pod, patch)
+        time = self._clock.wall().isoformat()
+        return partial(swap, self._writer, member, gang_state.record.plan_id, patch, time=time)
 
     def _beside(
         self, extras: Sequence[Pod], nodes: Sequence[str], gang_state: ReconcileState, cluster_view: ClusterView
@@ -403,10 +429,6 @@ def _ending_on(record: PlanRecord, cluster_view: ClusterView) -> bool:
 
 
 def _members(gang_state: ReconcileState) -> list[Planned]:
-    record = gang_state.record
-    pods = [member.pod for member in gang_state.gang.members]
-    return [
-        Planned(pod, node, gang_state.placeholders.get(pod.metadata.uid))
-        for pod in pods
-        if record and (node := record.node_of(pod.metadata.uid)) is not None
-    ]
+    pods = (member.pod for member in gang_state.gang.members)
+    held, ungated = gang_state.placeholders, gang_state.ungated
+    return list(planned_members(pods, gang_state.record, held, ungated=ungated))

@@ -15,9 +15,10 @@ from controller.release.records import PlannedVictim, PlanRecord
 from controller.release.request_digest import asks_as_in
 from controller.release.verifying import lost_room
 from gangs.model import Gang, Member
-from kube.keys import GATE, PLAN, TAKEN_BACK
+from kube.keys import GATE, PLAN, STOCK_SCHEDULER, TAKEN_BACK
 from kube.objects import Pod
-from kube.placeholders import is_seat, matched, role_of_seat, to_come
+from kube.placeholders import HIGHEST_CLASS, is_seat, matched, role_of_seat, to_come
+from kube.requests import pod_requests
 from kube.scheduling import tried
 from kube.scheduling_groups import group_of
 from planning.framing.stranded import Stranded, stranded
@@ -25,11 +26,16 @@ from planning.framing.stranded import Stranded, stranded
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A member that is not bound, with its planned node. For an expected pod, `placeholder` reserves the capacity."""
+    """A member that is not bound, with its planned node. `placeholder`: the placeholder that reserves its capacity.
+
+    `ungated`: whether a placeholder without a gate must reserve the capacity while the member itself is gated. It must
+    if the scheduler forgets the nominations of gated pods when it restarts (docs/decisions/0043).
+    """
 
     pod: Pod
     node: str
     placeholder: Pod | None = None
+    ungated: bool = False
 
     @property
     def gated(self) -> bool:
@@ -48,9 +54,29 @@ class Planned:
         """Whether the member is released and has no nomination, unless Phalanx itself has freed its capacity."""
         return not self.gated and not self.pod.status.nominated_node_name and not self.taken_back
 
+    @property
+    def needs_placeholder(self) -> bool:
+        """Whether only a placeholder can reserve the capacity: for an expected pod, or an `ungated` one is needed."""
+        return to_come(self.pod) or (self.ungated and self.gated)
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the member has a placeholder that must be replaced: it is gated though it must not be, or reserves
+        another amount or priority than the member has.
+        """
+        holder = self.placeholder
+        if holder is None or not self.ungated:
+            return False
+        differs = (holder.spec.priority or 0) != (self.pod.spec.priority or 0)
+        return bool(holder.spec.scheduling_gates) or differs or pod_requests(holder) != pod_requests(self.pod)
+
     def nominated_by(self, plan_id: str) -> bool:
-        """Return whether the member, or its placeholder if it has one, is nominated for its node by this plan."""
-        holder = self.placeholder or self.pod
+        """Return whether this plan reserves the capacity: it has nominated the member, or the placeholder if one is
+        needed, for the planned node.
+        """
+        holder = self.placeholder if self.needs_placeholder else self.pod
+        if holder is None or self.outdated:
+            return False
         return holder.status.nominated_node_name == self.node and holder.metadata.annotations.get(PLAN) == plan_id
 
 
@@ -209,13 +235,23 @@ class Situation:
     live: Mapping[str, Pod]
     """Every pod that exists and has not finished, by UID."""
     placeholders: Mapping[str, Pod] = field(default_factory=dict)
-    """The gang's placeholders, each by the seat of its expected pod."""
+    """The gang's placeholders, each by the identifier of its pod (`kube.placeholders.seat_of`)."""
+    ungated: bool = False
+    """Whether placeholders reserve the capacity of all gated members, and are not gated themselves (`Planned`)."""
+
+    def planned(self, pods: Iterable[Pod]) -> tuple[Planned, ...]:
+        """Return those of these pods that have a node in the plan, in order."""
+        return planned_members(pods, self.record, self.placeholders, ungated=self.ungated)
 
     def surplus(self) -> tuple[Pod, ...]:
-        """Return the obsolete placeholders: their expected pods are not in the plan, or are not members any more."""
-        present = {member.pod.metadata.uid for member in self.gang.members}
-        planned = {member.uid for member in self.record.members} if self.record is not None else set()
-        return tuple(pod for seat, pod in self.placeholders.items() if seat not in planned & present)
+        """Return the obsolete placeholders: their pods are not in the plan, are not members any more, or reserve their
+        capacity themselves.
+        """
+        if not self.placeholders:
+            return ()
+        planned = self.planned(member.pod for member in self.gang.members)
+        needing = {each.pod.metadata.uid for each in planned if each.needs_placeholder}
+        return tuple(pod for seat, pod in self.placeholders.items() if seat not in needing)
 
     def lost(self, planned: Iterable[Planned], *, gone: Iterable[str] = (), count_terminating: bool = False) -> str:
         """Return why these members do not fit on their planned nodes any more; "" if they still fit.
@@ -232,6 +268,27 @@ class Situation:
             gone=(*gone, *(pod.metadata.uid for pod in self.surplus())),
             count_terminating=count_terminating,
         )
+
+
+def planned_members(
+    pods: Iterable[Pod], record: PlanRecord | None, placeholders: Mapping[str, Pod], *, ungated: bool
+) -> tuple[Planned, ...]:
+    """Return those of these pods that have a node in the plan, in order. `Situation` describes the other parameters."""
+    return tuple(
+        Planned(pod, node, placeholders.get(pod.metadata.uid), needs_ungated(pod, ungated=ungated))
+        for pod in pods
+        if record is not None and (node := record.node_of(pod.metadata.uid)) is not None
+    )
+
+
+def needs_ungated(pod: Pod, *, ungated: bool) -> bool:
+    """Return whether an ungated placeholder must reserve the capacity of this pod while the pod is gated.
+
+    False for pods of other schedulers, for which no nomination reserves capacity. False as well if the pod's priority
+    is above that of any PriorityClass that may be created.
+    """
+    stock = pod.spec.scheduler_name in ("", STOCK_SCHEDULER)
+    return ungated and stock and (pod.spec.priority or 0) <= HIGHEST_CLASS
 
 
 def next_step(situation: Situation) -> Step:
@@ -294,11 +351,7 @@ def _next_step(situation: Situation) -> Step:
     record = situation.record
     if record is None:
         return NeedPlan(stale=_nominated(gated)) if gated else AwaitBinding((), _stranded(situation))
-    planned = tuple(
-        Planned(pod, node, situation.placeholders.get(pod.metadata.uid))
-        for pod in unbound
-        if (node := record.node_of(pod.metadata.uid)) is not None
-    )
+    planned = situation.planned(unbound)
     if any(member.gated for member in planned):
         step = _before_release(situation, record, gated, planned)
         more_lost = situation.gang.made_again - {member.uid for member in record.members}

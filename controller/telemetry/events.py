@@ -166,7 +166,7 @@ ROOM_NOT_HELD = Reason(
     "RoomNotHeld",
     Kind.WARNING,
     "Leading",
-    "On our own webhook configuration: this version of Kubernetes may lose reserved capacity; the note says when.",
+    "On our own webhook configuration: this version of Kubernetes is not known to keep reserved capacity.",
 )
 
 OUR_CONFIGURATION = ObjectRef(f"{ADMISSION}/v1", MUTATING, "", CONFIGURATION)

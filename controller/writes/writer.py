@@ -27,7 +27,7 @@ from cluster.api.transport import (
 )
 from controller.defaults import WRITES
 from controller.writes.read_your_writes import ReadYourWrites
-from kube.keys import API_VERSION, FIELD_MANAGER, PLAN, PLANNED_NODE, SPARED, TAKEN_BACK
+from kube.keys import API_VERSION, COUNTED_AGAIN, FIELD_MANAGER, PLAN, PLANNED_NODE, SPARED, TAKEN_BACK
 from kube.objects import Pod, Struct
 from timing.clock import SYSTEM_CLOCK, Clock
 
@@ -136,16 +136,28 @@ class Writer:
         """Start no further write. A write that is being sent is not waited for."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def nominate(self, pod: Pod, node: str, plan_id: str, condition: Mapping[str, str] | None = None) -> Written:
+    def nominate(
+        self,
+        pod: Pod,
+        node: str,
+        plan_id: str,
+        condition: Mapping[str, str] | None = None,
+        *,
+        counted_again: str = "",
+    ) -> Written:
         """Nominate a member for its node: write `nominatedNodeName`, and the plan as annotations.
 
         :param condition: a pod condition to write in the same request; None for none.
+        :param counted_again: a text that no earlier call has written, so that the pod changes even if it is nominated
+            already; "" if that is not needed.
         """
         status: dict[str, Any] = {"nominatedNodeName": node}
         if condition:
             status["conditions"] = [dict(condition)]
-        back = {TAKEN_BACK: None} if TAKEN_BACK in pod.metadata.annotations else {}
-        return self._patch_status(pod, {PLAN: plan_id, PLANNED_NODE: node, **back}, status)
+        more: dict[str, str | None] = {TAKEN_BACK: None} if TAKEN_BACK in pod.metadata.annotations else {}
+        if counted_again:
+            more[COUNTED_AGAIN] = counted_again
+        return self._patch_status(pod, {PLAN: plan_id, PLANNED_NODE: node, **more}, status)
 
     def clear(self, pod: Pod) -> Written:
         """Remove a member's nomination, which frees its capacity."""

@@ -120,6 +120,8 @@ class Candidate:
         self.process = Process(name, engine, on_crash=lambda: self._ended(on_end))
         self.clock = clock
         self.plan_weights: tuple[int, ...] = (1, 0, 0)
+        self.forgets = False
+        """Whether it takes the scheduler for one before 1.37 (`World.forgets`)."""
         self.leading = False
         self.failures: list[str] = []
         self._engine, self._hub, self._choices, self._trace = engine, hub, choices, trace
@@ -226,6 +228,7 @@ class Candidate:
             self._recorder,
             metrics=self._metrics,
             settings=settings,
+            forgets=lambda: self.forgets,
             clock=self.clock,
         )
         self._office = ExitStack()

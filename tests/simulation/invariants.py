@@ -25,6 +25,7 @@ from simulation.objects import (
     gang_of,
     gates_of,
     is_finished,
+    is_placeholder,
     is_ready,
     is_selected,
     is_terminating,
@@ -54,6 +55,11 @@ SETTLED_SECONDS = 30.0
 """(g) Within this after the last disturbance a gang that fits is bound."""
 GRACE_SECONDS = 30.0
 """A terminating pod counts as gone if it ends within this, and is not overdue by more (contract, section 4)."""
+KEPT_SECONDS = 6.5
+"""(k) After this time, no binding arrives that was decided before a nomination.
+
+It is the sum of a very late watch event, a cycle of a hanging scheduler, and a slow binding.
+"""
 STATUS_LOST = "its status was lost"
 _RACE_SECONDS = 0.1
 """(d) What became true so shortly before a request was sent, the controller could not know."""
@@ -115,6 +121,8 @@ class Invariants:
         self._evictions: list[Eviction] = []
         self._is_quota_lost = False
         """Whether the Gang of running pods was deleted: they are charged to no queue meanwhile."""
+        self._kept: dict[str, tuple[str, float]] = {}
+        """(k) The gangs that have reserved the capacity of their whole plan: its id, and since when."""
         self._departures: list[tuple[float, Object]] = []
         """Ready pods that others than the Eviction API have taken away, with the time."""
 
@@ -137,6 +145,7 @@ class Invariants:
             running = any(map(_runs, state.members.values()))
             state.status_lost |= lost and running
             self._is_quota_lost |= event.kind == "DELETED" and running and bool(event.object["spec"].get("queue"))
+            self._note_kept(name_of(event.object))
         if event.resource != PODS:
             return
         pod, name = event.object, name_of(event.object)
@@ -159,6 +168,8 @@ class Invariants:
             else:
                 state.members[pod["metadata"]["uid"]] = pod
             self._count(gang, state)
+        if owner := capacity_of(pod):
+            self._note_kept(owner)
 
     def _bound(self, pod: Object, gang: str) -> None:
         name, node = pod["metadata"]["name"], node_of(pod)
@@ -172,9 +183,49 @@ class Invariants:
         there = [each for each in self._pods.values() if node_of(each) == node and not is_finished(each)]
         free = allocatable(found)
         free.subtract(used(there))
+        self._intruded(pod, gang, there)
         if any(amount < 0 for amount in free.values()):
             names = ", ".join(sorted(each["metadata"]["name"] for each in there))
             self.violated("b", f"node {node} is over-committed by {names}")
+
+    def _note_kept(self, gang: str) -> None:
+        """(k) Note whether the gang has reserved the capacity of its whole plan, and has released no member yet."""
+        status, members = self._status(gang), self.gangs[gang].members
+        plan, assigned = str(status.get("planId") or ""), _assigned(status)
+        holders = {
+            pod["metadata"]["annotations"]["phalanx.dev/seat"]: nominated(pod)
+            for pod in self._pods.values()
+            if is_placeholder(pod) and capacity_of(pod) == gang and nominated(pod)
+        }
+        places = {uid: nominated(each) for uid, each in members.items() if nominated(each)} | holders
+        is_kept = bool(plan and assigned) and all(places.get(uid) == node for uid, node in assigned.items())
+        if not is_kept or not all(map(gates_of, members.values())):
+            self._kept.pop(gang, None)
+        elif self._kept.get(gang, ("", 0.0))[0] != plan:
+            self._kept[gang] = plan, self._world.engine.now
+
+    def _intruded(self, pod: Object, gang: str, there: list[Object]) -> None:
+        """(k) No pod of the same or a lower priority is bound into the capacity that another gang has reserved.
+
+        `there`: the pods on its node.
+        """
+        now, node = self._world.engine.now, node_of(pod)
+        for other, (_, since) in self._kept.items():
+            status = self._status(other)
+            assigned = _assigned(status)
+            held = [each for uid, each in self.gangs[other].members.items() if assigned.get(uid) == node]
+            if other == gang or now < since + KEPT_SECONDS or not held:
+                continue
+            if priority_of(pod) > min(map(priority_of, held)):
+                continue
+            self._world.counts["bindings beside capacity that a gang has kept"] += 1
+            victims = {each.get("uid") for each in status.get("victims") or ()}
+            free = allocatable(self._world.api.store.objects[NODES, "", node])
+            stay = (each for each in there if each["metadata"]["uid"] not in victims and not is_terminating(each))
+            free.subtract(used(stay))
+            free.subtract(used(held))
+            if any(amount < 0 for amount in free.values()):
+                self.violated("k", f"{pod['metadata']['name']} is bound to {node}, which gang {other} has reserved")
 
     def _charged(self, queue: str) -> None:
         """(b) The members that run use no more than the quota of their queue."""
@@ -225,7 +276,7 @@ class Invariants:
             return False
         if self._released.get(other["metadata"]["uid"]) == process:
             return nominated(pod) in (node_of(other), nominated(other))
-        is_reserved = bool(gates_of(other)) and nominated(other) == nominated(pod)
+        is_reserved = bool(gates_of(other) or is_placeholder(other)) and nominated(other) == nominated(pod)
         return is_released and is_reserved and priority_of(other) >= priority_of(pod)
 
     def _count(self, gang: str, state: GangState) -> None:
@@ -456,10 +507,11 @@ class Invariants:
             if gang and nominated(pod) and not node_of(pod) and gates_of(pod) and not self._status(gang).get("planId"):
                 self.violated("h", f"pod {name} is nominated to {nominated(pod)}, but its gang has no plan")
             if name.startswith(f"{SYSTEM}/placeholder-"):
-                held = pod["metadata"]["annotations"]["phalanx.dev/held-for-gang"].partition("/")[2]
+                held = capacity_of(pod)
                 members = self.gangs[held].members.values()
                 is_whole = len(members) >= self.minimum(held) > 0 and all(map(_runs, members))
-                if is_whole or (not members and self._world.status_of(held.split("/")[1]) == {}):
+                planned = self._status(held).get("planId")
+                if is_whole or not planned or (not members and self._world.status_of(held.split("/")[1]) == {}):
                     self.violated("h", f"{name} is left over from gang {held}")
 
     def _evictions_used(self) -> None:
@@ -496,6 +548,11 @@ class Invariants:
         """The rack of a node; "" if the node is gone."""
         found = self._world.api.store.objects.get((NODES, "", node))
         return str((found or {"metadata": {}})["metadata"].get("labels", {}).get(RACK, ""))
+
+
+def _assigned(status: Object) -> dict[str, str]:
+    """Return the planned nodes in a Gang's status, by the uid of the member."""
+    return {each["uid"]: each["node"] for each in status.get("assignments") or () if each.get("uid")}
 
 
 def _key(resource: Resource, name: str) -> tuple[Resource, str, str]:

@@ -49,6 +49,8 @@ class Result:
     trace: tuple[str, ...]
     taken: frozenset[str]
     counts: Mapping[str, int]
+    forgets: bool = False
+    """As in `World`."""
 
 
 @contextmanager
@@ -65,14 +67,19 @@ def simulating() -> Iterator[None]:
         logging.disable(disabled)
 
 
-def run(seed: int, allowed: frozenset[str] | None = None) -> Result:
-    """Run the schedule of a seed. `allowed`: as in `Choices`."""
+def run(seed: int, allowed: frozenset[str] | None = None, *, forgets: bool = False) -> Result:
+    """Run the schedule of a seed. `allowed`: as in `Choices`. `forgets`: as in `World`."""
     random.seed(seed)  # back-off of product code is spread by the global generator
-    world = World(seed, allowed)
+    world = World(seed, allowed, forgets=forgets)
     with world.watching_for_failures():
         _play(world)
     return Result(
-        seed, tuple(world.invariants.violations), tuple(world.trace), frozenset(world.choices.taken), world.counts
+        seed,
+        tuple(world.invariants.violations),
+        tuple(world.trace),
+        frozenset(world.choices.taken),
+        world.counts,
+        forgets,
     )
 
 

@@ -222,11 +222,14 @@ class Users:
         self.world.machines[name].offset = self.world.choices.one_of(f"{site}/by", STEP_SECONDS)
 
     def restart_scheduler(self, site: str) -> None:
-        """Stop the scheduler for a while."""
+        """Stop the scheduler for a while; one that forgets is restarted."""
         scheduler = self.world.scheduler
-        scheduler.paused = True
         seconds = self.world.choices.one_of(f"{site}/for", (1.0, 4.0, 10.0))
         self.world.invariants.disturbed(self.world.engine.now + seconds)
+        if scheduler.forgets:
+            scheduler.restart(seconds)
+            return
+        scheduler.paused = True
 
         def go_on() -> None:
             scheduler.paused = False

@@ -42,9 +42,10 @@ MERGE = "application/merge-patch+json"
 
 
 class World:
-    """One simulated cluster. `allowed`: as in `Choices`."""
+    """One simulated cluster. `allowed`: as in `Choices`. `forgets`: whether its scheduler is older than 1.37."""
 
-    def __init__(self, seed: int, allowed: frozenset[str] | None = None) -> None:
+    def __init__(self, seed: int, allowed: frozenset[str] | None = None, *, forgets: bool = False) -> None:
+        self.forgets = forgets
         self.choices = Choices(seed, allowed)
         self.clock = LogicalClock()
         self.engine = Engine(self.clock)
@@ -58,7 +59,7 @@ class World:
         self.jobs = JobController(self.api, self.engine, self.choices)
         self.stateful_sets = StatefulSetController(self.api, self.engine, self.choices)
         self.budgets = DisruptionController(self.api, self.engine, self.choices)
-        self.scheduler = Scheduler(self.hub, Process("scheduler", self.engine), self.choices)
+        self.scheduler = Scheduler(self.hub, Process("scheduler", self.engine), self.choices, forgets=forgets)
         self.webhook: Webhook | None = None
         """The process that admits new pods; None: each member is gated, and nothing else."""
         self.invariants = Invariants(self)
@@ -202,7 +203,7 @@ class World:
             self._busy,
             self.invariants.reconciled,
         )
-        candidate.plan_weights = self.plan_weights
+        candidate.plan_weights, candidate.forgets = self.plan_weights, self.forgets
         self.candidates[base] = candidate
         candidate.start()
 
