@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TypeVar
 
-from cluster.classes import DeviceClass, RuntimeClass
+from cluster.classes import RuntimeClass
 from cluster.departure import departure_of, next_change
 from cluster.node_state import Amounts, NodeState, Tenant
 from cluster.priorities import priority_of
@@ -16,6 +16,7 @@ from cluster.selectors import chooses, wants_node
 from cluster.snapshot import Snapshot
 from cluster.volumes import Claim, PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
 from kube import keys
+from kube.devices import DeviceClass
 from kube.names import natural_key
 from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
 from kube.placeholders import as_held

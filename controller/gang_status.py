@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from controller.release.records import claims_entry
 from controller.release.wholeness import (
     WHOLE,
     Withdrawal,
@@ -36,7 +37,7 @@ from solver.plan import Proof
 Status = Mapping[str, Any]
 
 _VICTIMS_SHOWN = 3
-_PLAN_FIELDS = ("planId", "flavors", "assignments", "levels", "victims", "objective", "proof", "explanation")
+_PLAN_FIELDS = ("planId", "flavors", "assignments", "claims", "levels", "victims", "objective", "proof", "explanation")
 
 
 class Phase(Enum):
@@ -252,6 +253,7 @@ def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, bef
         "planId": plan_id,
         "flavors": _flavors(gang, decision.flavors, before),
         "assignments": assignments if phase.planned else _assigned(m for m in gang.members if m.pod.bound),
+        "claims": claims_entry(each for a in decision.assignments for each in a.devices) or None if phase.planned else None,
         "levels": report["levels"],
         "victims": victims,
         "objective": report["objective"],
@@ -289,7 +291,7 @@ def _topology(decision: Decision | None, before: Status) -> str | None:
 
 def _settled_plan(gang: Gang, before: Status) -> dict[str, Any]:
     """Return the plan fields of the status of a placed gang, recounted over the members that are still bound."""
-    kept = {key: before[key] for key in _PLAN_FIELDS if key in before}
+    kept = {key: before[key] for key in _PLAN_FIELDS if key in before and key != "claims"}
     bound = [member for member in gang.members if member.pod.bound]
     if (levels := _levels_used(kept.get("levels") or (), [each.pod.spec.node_name for each in bound])) is not None:
         kept["levels"] = levels

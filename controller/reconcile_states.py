@@ -374,7 +374,8 @@ def _state_of(gang: Gang, manifest: Manifest, cluster_view: ClusterView) -> Reco
     status = manifest.get("status") or {}
     record = record_from(status)
     placeholders = cluster_view.placeholders.get(gang.key, {})
-    step = next_step(Situation(settled(gang), record, cluster_view.snapshot, cluster_view.live, placeholders))
+    devices = cluster_view.devices
+    step = next_step(Situation(settled(gang), record, cluster_view.snapshot, cluster_view.live, placeholders, devices))
     return ReconcileState(gang, manifest, record, step, placeholders, timed_out=timed_out(status))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from cluster.devices.allocation import ClaimAllocation
 from gangs.model import Fault, Gang, GangKey, Member
 from planning.message import Message
 from solver.plan import Goal, NearDomain
@@ -41,12 +42,15 @@ class Assignment:
 
     `index`: the member's rank in its pod set if its workload gives ranks, else its position in the order of names.
     `held`: the member was bound or released to this node before the plan, so the plan takes no new capacity for it.
+    `devices`: the devices that the plan gives to its claims. A claim that several members share is in the entry of the
+    first of them.
     """
 
     member: Member
     index: int
     node: str
     held: bool = False
+    devices: tuple[ClaimAllocation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from cluster.classes import DeviceClass, RuntimeClass
+from cluster.classes import RuntimeClass
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from gangs.dialects.table import all_kinds
 from gangs.dialects.unknown_kinds import asking_in_vain
@@ -24,6 +24,7 @@ from gangs.workloads.kind_table import WORKLOADS, KindRow, row_of
 from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import templates
 from gangs.workloads.user_defined_kinds import RESOURCE, rows_of, with_row
+from kube.devices import DeviceClass
 from kube.keys import SHARES_GROUPS_WITH
 from kube.objects import (
     DisruptionBudgetStatus,
