@@ -71,6 +71,10 @@ class Phase(Enum):
 NOT_TRIED = "NotTried"
 ROOM_TAKEN = "RoomTaken"
 """A member was released to a node that has no capacity for it any more. Then the status omits the plan's proof."""
+CLAIMS_MISSING = "ClaimsMissing"
+"""A planned member waits for a ResourceClaim that does not exist yet."""
+DEVICES_LEAVING = "DevicesLeaving"
+"""Other claims still have devices of the plan, but their pods are ending."""
 PODS_TO_COME = "PodsToCome"
 """All existing members are bound. Capacity is reserved for members that the workload creates when these run."""
 
@@ -78,7 +82,7 @@ REASONS: Mapping[Phase, tuple[str, ...]] = {
     Phase.WAITING: ("NotPlannedYet", "MembersMissing", "ObjectsMissing", *(each.value for each in WaitReason)),
     Phase.UNPLACEABLE: tuple(each.value for each in Refusal),
     Phase.INVALID: ("Contradiction",),
-    Phase.NOMINATED: ("RoomHeld",),
+    Phase.NOMINATED: ("RoomHeld", CLAIMS_MISSING, DEVICES_LEAVING),
     Phase.EVICTING: ("VictimsLeaving",),
     Phase.RELEASED: ("Binding", NOT_TRIED, ROOM_TAKEN, PODS_TO_COME),
     Phase.PLACED: ("AllBound",),

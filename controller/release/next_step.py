@@ -71,7 +71,9 @@ class Cause(Enum):
     ROOM_UNWANTED = "RoomUnwanted"
     TIMED_OUT = "TimedOut"
     DEVICES_TAKEN = "DevicesTaken"
-    """Another claim has a device of the plan."""
+    """Another claim has a device of the plan, or another plan takes it."""
+    DEVICES_NEEDED = "DevicesNeeded"
+    """A waiting pod of higher priority needs devices of the plan."""
 
 
 @dataclass(frozen=True, slots=True)

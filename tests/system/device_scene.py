@@ -32,6 +32,7 @@ from controller.telemetry.recorder import Recorder
 from controller.writes.writer import Writer, Written
 from controlplane.control_plane import ControlPlane, Options, wait_until
 from controlplane.deployment import Deployment
+from controlplane.recording import Recorder as Recorded
 from gangs.dialects.protection import protection
 from gangs.dialects.table import all_kinds
 from gangs.model import Gang, GangKey
@@ -107,6 +108,13 @@ class DeviceScene:
         found: list[Object] = self.ask("GET", RULES)["items"]
         return found
 
+    def leftovers(self) -> list[Object]:
+        """The probes, and the claims of probes."""
+        found = list[Object]()
+        for path in (f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods", f"{RESOURCE}/namespaces/{SYSTEM_NAMESPACE}/resourceclaims"):
+            found += self.ask("GET", path)["items"]
+        return found
+
     def status(self, name: str = "llm") -> Object:
         """The status of a gang."""
         found: Object = self.plane.request("GET", f"{GANGS}/{name}").get("status") or {}
@@ -134,6 +142,12 @@ class DeviceScene:
                 found.append(Written_(agent, event["verb"], whole, of.get("name", ""), code, said))
         return found
 
+    @contextmanager
+    def history(self) -> Iterator["History"]:
+        """Record all changes of claims meanwhile."""
+        with Recorded(self.plane, CLAIMS) as recorder:
+            yield History(recorder)
+
     def mark(self) -> int:
         """The number of lines in the audit log."""
         return len(self.log.read_text().splitlines()) if self.log.exists() else 0
@@ -153,6 +167,37 @@ class DeviceScene:
         for each in self.rules():
             self.plane.request("DELETE", f"{RULES}/{each['metadata']['name']}")
         self.wait(lambda: not self.claims(), "the claims to be gone")
+
+
+@dataclass
+class History:
+    """The changes of claims, in the order of the API server."""
+
+    recorder: Recorded
+
+    @property
+    def doubled(self) -> dict[tuple[str, str], list[str]]:
+        """The devices that two claims had at the same time, with the names of the claims."""
+        present, found = dict[str, Object](), dict[tuple[str, str], list[str]]()
+        for event in self.recorder.events:
+            present[event.name] = event.object
+            if event.type == "DELETED":
+                del present[event.name]
+            found |= doubled(present.values())
+        return found
+
+    def last(self, prefix: str) -> list[Object]:
+        """The claims whose pods' names begin so, each as it was when it last had devices."""
+        found = {
+            event.name: event.object
+            for event in self.recorder.events
+            if event.name.startswith(prefix) and devices_of(event.object)
+        }
+        return list(found.values())
+
+    def devices(self, prefix: str) -> dict[str, list[tuple[str, str]]]:
+        """The devices that the claims of each pod had last, by the pod's name."""
+        return {each["metadata"]["ownerReferences"][0]["name"]: devices_of(each) for each in self.last(prefix)}
 
 
 def doubled(claims: Iterable[Object]) -> dict[tuple[str, str], list[str]]:
@@ -322,7 +367,7 @@ class Leader:
         self.cache = ClusterCache(transport, all_kinds(), protecting=protection)
         self.recorder = Recorder(transport, instance="test")
         self.writer, metrics = MortalWriter(transport.within(self.term.allowance)), Metrics()
-        self.writer.before = self._before  # type: ignore[method-assign,assignment]
+        self.writer.before = self._before
         limits = Limits(seconds=30.0)
         lanes = Lanes(ThreadExecutor("prompt"), ThreadExecutor("patient"))
         self.planners = Planners(

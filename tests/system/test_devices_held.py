@@ -5,14 +5,18 @@
 The plans' devices come from a stand-in for the planner (`device_scene.FirstFit`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
-from device_scene import GANGS, DeviceScene, Leader, device_scene, devices_of, doubled, gang, job
+from device_scene import GANGS, DeviceScene, Leader, device_scene, gang, job
 
 from planning import planner
 
 pytestmark = pytest.mark.controlplane
+
+
+MOST_WRITES = 60
+"""More writes than a gang of two costs, from its first status to its last."""
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +40,16 @@ def submit(scene: DeviceScene, name: str, size: int, **how: str) -> None:
     scene.ask("POST", "/apis/batch/v1/namespaces/default/jobs", job(name, size, **how))
 
 
+def dies_before(number: int) -> Callable[[Leader, str, str], None]:
+    """Return a function that ends a leader's term before its write of this number."""
+
+    def before(leader: Leader, _method: str, _path: str) -> None:
+        if len(leader.writes) == number:
+            leader.die()
+
+    return before
+
+
 def planned(scene: DeviceScene, name: str) -> dict[str, list[tuple[str, str]]]:
     """The devices that the gang's plan gives to each member, by the pod's name."""
     return {
@@ -44,24 +58,40 @@ def planned(scene: DeviceScene, name: str) -> dict[str, list[tuple[str, str]]]:
     }
 
 
-def held(scene: DeviceScene, prefix: str) -> dict[str, list[tuple[str, str]]]:
-    """The devices of the claims of each pod, by the pod's name."""
-    return {
-        each["metadata"]["ownerReferences"][0]["name"]: devices_of(each)
-        for each in scene.claims(prefix)
-        if devices_of(each)
-    }
-
-
 def test_a_job_gets_the_planned_devices_and_the_scheduler_writes_no_claim(scene: DeviceScene) -> None:
-    mark = scene.mark()
-    plans = list[dict[str, list[tuple[str, str]]]]()
-    with Leader(scene):
+    mark, plans = scene.mark(), list[dict[str, list[tuple[str, str]]]]()
+    with scene.history() as history, Leader(scene):
         submit(scene, "llm", 4)
         scene.wait(lambda: plans.append(planned(scene, "llm")) or len(plans[-1]) == 4, "a plan with devices")
         scene.wait(lambda: len(scene.bound("llm")) == 4, "the gang to be bound")
         scene.wait(lambda: not scene.rules(), "the rules to be gone")
-    assert held(scene, "llm") == plans[-1]
-    assert doubled(scene.claims()) == {}
+    assert history.devices("llm") == plans[-1]
+    assert history.doubled == {}
     assert {name: node for name, node in scene.bound("llm").items()} == {n: d[0][0] for n, d in plans[-1].items()}
     assert scene.writes("kube-scheduler", "resourceclaims", mark) == []
+    (config,) = history.last("llm")[0]["status"]["allocation"]["devices"]["config"]
+    assert config["source"] == "FromClass"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_a_leader_that_dies_before_any_write_leaves_what_the_next_one_finishes(scene: DeviceScene) -> None:
+    """Each round ends the leader's term before one more write. A rival of the gang waits for every device meanwhile."""
+    last = 0
+    for number in range(1, MOST_WRITES):
+        mark, name = scene.mark(), f"g{number}"
+        with scene.history() as history:
+            submit(scene, name, 2)
+            with Leader(scene, before=dies_before(number)) as first:
+                scene.wait(lambda: first.term.left() <= 0 or len(scene.bound(name)) == 2, "the death")
+            last = len(first.writes)
+            with Leader(scene):
+                scene.wait(lambda: len(scene.bound(name)) == 2, f"{name} to be bound")
+                scene.wait(lambda: not scene.rules(), "the rules to be gone")
+                scene.wait(lambda: not scene.leftovers(), "the probes to be gone")
+        assert history.doubled == {}, number
+        assert scene.writes("kube-scheduler", "resourceclaims", mark) == [], number
+        scene.clear()
+        if last < number:
+            return
+    pytest.fail(f"the protocol has more than {last} writes")
