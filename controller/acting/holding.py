@@ -132,21 +132,19 @@ class DeviceHolder:
         """Give up the claims of the plan, because other claims have the devices `doubled`, too.
 
         If one of two claims on a device is deallocated, the scheduler counts the device as free although the other
-        claim has it. So the device is tainted first, and stays tainted until the other claim has ended.
+        claim has it. So the device is tainted first, and stays tainted until the other claim has ended. A probe can only
+        show that the scheduler has seen a rule of a whole pool, so the pool is tainted meanwhile, too. Rules come by one
+        watch: the scheduler sees the rule of the device before the end of the rule of the pool.
         """
-        view = devices.view
-        if view.taints:
+        if devices.view.taints:
+            existing = {each.metadata.name for each in devices.view.rules}
             rules = [yielding_rule(devices.plan_id, device) for device in doubled]
-            existing = {each.metadata.name for each in view.rules}
+            rules += [taking_rule(devices.plan_id, pool) for pool in devices.untainted]
             missing = [each for each in rules if each["metadata"]["name"] not in existing]
             if missing:
                 self._taint_probes.forget(devices.plan_id)
-                return Effects.of(self._writer.all(partial(self._writer.create, RULES, each) for each in missing))
-            pools = [(device.driver, device.pool) for device in doubled]
-            names = {each["metadata"]["name"] for each in rules}
-            version = _newest(each for each in view.rules if each.metadata.name in names)
-            found = wanting(devices, pools[-1])
-            if found is not None and not self._taint_probes.ask(devices.plan_id, Wanted(version, *found)):
+                return Effects.of([self._writer.create(RULES, each) for each in missing])
+            if not self._seen_rules(devices):
                 return Effects()
         held = tuple(each.claim for each in devices.claims if each.claim is not None and each.as_planned and is_ours(each.claim))
         return self.give_up(gang_state, held)

@@ -6,17 +6,18 @@ An audit log records every write to claims, with its author.
 """
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from random import Random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from cli.installation.installed_objects import component_objects
 from cluster.api.connecting import connect
 from cluster.caches.cache import ClusterCache
 from cluster.devices.allocation import AllocatedDevice, ClaimAllocation, DeviceId
@@ -38,6 +39,7 @@ from gangs.dialects.table import all_kinds
 from gangs.model import Gang, GangKey
 from kube.keys import GATE, SYSTEM_NAMESPACE
 from planning.decision import Assignment, Decision, Outcome
+from planning.message import Message
 from solver.problem import Limits
 
 Object = dict[str, Any]
@@ -46,6 +48,9 @@ RESOURCE = "/apis/resource.k8s.io/v1"
 DEFAULT = "/api/v1/namespaces/default"
 CLAIMS = f"{RESOURCE}/namespaces/default/resourceclaims"
 RULES = f"{RESOURCE}/devicetaintrules"
+PODS = f"{DEFAULT}/pods"
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+TEMPLATES = f"{RESOURCE}/namespaces/default/resourceclaimtemplates"
 GANGS = "/apis/phalanx.dev/v1alpha1/namespaces/default/gangs"
 MERGE = "application/merge-patch+json"
 NODES = ("n0", "n1", "n2", "n3")
@@ -107,6 +112,34 @@ class DeviceScene:
         """All DeviceTaintRules."""
         found: list[Object] = self.ask("GET", RULES)["items"]
         return found
+
+    def allocate(self, claim: str, name: str, pool: str, device: str) -> None:
+        """Allocate a device to a claim and reserve it for a pod, as an outside writer may."""
+        uid = self.ask("GET", f"{PODS}/{name}")["metadata"]["uid"]
+        results = [{"request": "gpu", "driver": DRIVER, "pool": pool, "device": device}]
+        reserved = [{"resource": "pods", "name": name, "uid": uid}]
+        status = {"allocation": {"devices": {"results": results}}, "reservedFor": reserved}
+        self.ask("PATCH", f"{CLAIMS}/{claim}/status", {"status": status}, MERGE)
+
+    def events(self) -> set[str]:
+        """The reasons of all events."""
+        return {each["reason"] for each in self.ask("GET", "/apis/events.k8s.io/v1/events")["items"]}
+
+    def holds(self, gang: str) -> bool:
+        """Whether the gang has a plan that is not carried out yet."""
+        return self.status(gang).get("phase") not in ("Unplaceable", "Waiting")
+
+    def create_shuffled(self, pods: Sequence[Object], seed: int) -> None:
+        """Create these pods in a random order, by several clients."""
+        order = list(pods)
+        Random(seed).shuffle(order)
+        with ThreadPoolExecutor(8) as executor:
+            list(executor.map(partial(self.ask, "POST", PODS), order))
+
+    def yielding(self) -> list[str]:
+        """The names of the rules that keep new claims off a device which two claims had."""
+        names = (each["metadata"]["name"] for each in self.rules())
+        return [name for name in names if name.startswith("phalanx-yielding-")]
 
     def leftovers(self) -> list[Object]:
         """The probes, and the claims of probes."""
@@ -186,6 +219,15 @@ class History:
             found |= doubled(present.values())
         return found
 
+    def now(self, prefix: str) -> list[Object]:
+        """The claims that have devices now and whose names begin so."""
+        found = dict[str, Object]()
+        for event in self.recorder.events:
+            found.pop(event.name, None)
+            if event.type != "DELETED" and event.name.startswith(prefix) and devices_of(event.object):
+                found[event.name] = event.object
+        return list(found.values())
+
     def last(self, prefix: str) -> list[Object]:
         """The claims whose pods' names begin so, each as it was when it last had devices."""
         found = {
@@ -236,26 +278,20 @@ def claim_spec(count: int = 1, selector: str = "") -> Object:
     return {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
 
 
-def job(name: str, size: int, *, cpu: str = "1", priority: str = "") -> Object:
+def member(name: str, of: str, *, priority: str = "", claim: str = "") -> Object:
+    """A gated member of a gang that names a claim; "" for a claim of the template `one`."""
+    found = pod(name, claim, priority=priority, schedulingGates=[{"name": GATE}])
+    found["metadata"]["labels"] = {"phalanx.dev/gang": of, "phalanx.dev/dialect": "phalanx"}
+    return found
+
+
+def job(name: str, size: int) -> Object:
     """A Job whose pods are gated members of a gang of its name, each with a claim of the template `one`."""
-    container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": cpu}, "claims": [{"name": "gpu"}]}}
-    spec: Object = {
-        "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": 0,
-        "schedulingGates": [{"name": GATE}],
-        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one"}],
-        "containers": [container],
-    }
-    if priority:
-        spec["priorityClassName"] = priority
-    labels = {"phalanx.dev/gang": name, "phalanx.dev/dialect": "phalanx"}
-    template = {"metadata": {"labels": labels}, "spec": spec}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"parallelism": size, "completions": size, "backoffLimit": 50, "template": template},
-    }
+    one = member("", name)
+    one["spec"]["restartPolicy"] = "Never"
+    template = {"metadata": {"labels": one["metadata"]["labels"]}, "spec": one["spec"]}
+    spec = {"parallelism": size, "completions": size, "backoffLimit": 50, "template": template}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "namespace": "default"}, "spec": spec}
 
 
 def pod(name: str, claim: str, *, priority: str = "", **spec: Any) -> Object:
@@ -280,11 +316,10 @@ def device_scene(folder: Path, *, more: Mapping[str, Sequence[str]] | None = Non
     flags = (f"--audit-policy-file={policy}", f"--audit-log-path={log}")
     with ControlPlane(Options(api_server=flags, more=more or {})) as plane:
         Deployment(plane).install()
-        component = [(files("manifests") / "devices" / f"{each}.yaml").read_text() for each in ("access", "guard")]
-        plane.apply(each for text in component for each in yaml.safe_load_all(text) if each)
+        plane.apply(component_objects("devices"))
         plane.add_nodes(map(node, NODES))
         scene = DeviceScene(plane, log)
-        for name, value in (("high", 1000), ("low", 1)):
+        for name, value in (("high", 1000), ("middle", 100), ("low", 1)):
             scene.ask("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": value})
         chosen = [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]
         parameters = [{"opaque": {"driver": DRIVER, "parameters": {"apiVersion": "v1", "kind": "Config", "mode": "x"}}}]
@@ -292,11 +327,14 @@ def device_scene(folder: Path, *, more: Mapping[str, Sequence[str]] | None = Non
         scene.ask("POST", f"{RESOURCE}/deviceclasses", {"metadata": {"name": "gpu"}, "spec": spec})
         for name in NODES:
             scene.ask("POST", f"{RESOURCE}/resourceslices", resource_slice(name))
-        templates = f"{RESOURCE}/namespaces/default/resourceclaimtemplates"
-        scene.ask("POST", templates, {"metadata": {"name": "one"}, "spec": {"spec": claim_spec()}})
+        scene.ask("POST", TEMPLATES, {"metadata": {"name": "one"}, "spec": {"spec": claim_spec()}})
         account = f"{DEFAULT}/serviceaccounts/default"
         scene.wait(lambda: plane.request("GET", account).get("kind") == "ServiceAccount", "a service account")
         yield scene
+
+
+class NoDeviceError(Exception):
+    """No free device is left on the node of a member."""
 
 
 class FirstFit(PlanningQueue):
@@ -314,8 +352,12 @@ class FirstFit(PlanningQueue):
         if id(decision) not in known:
             taken = set(cluster_view.devices.holders)
             taken -= _held_by(decision, cluster_view)
-            assignments = tuple(_assigned(each, taken) for each in decision.assignments)
-            known[id(decision)] = decision, replace(decision, assignments=assignments)
+            try:
+                assignments = tuple(_assigned(each, taken) for each in decision.assignments)
+                known[id(decision)] = decision, replace(decision, assignments=assignments)
+            except NoDeviceError:
+                refusal = Decision(decision.gang, decision.key, Outcome.UNPLACEABLE, Message.of("no device is left"))
+                known[id(decision)] = decision, refusal
         return known[id(decision)][1]
 
 
@@ -331,7 +373,8 @@ def _assigned(assignment: Assignment, taken: set[DeviceId]) -> Assignment:
     for entry in member.spec.resource_claims if not member.bound else ():
         ids = (DeviceId(DRIVER, assignment.node, f"gpu-{i}") for i in range(DEVICES))
         free = next((each for each in ids if each not in taken), None)
-        assert free is not None, f"no device is left on {assignment.node}"
+        if free is None:
+            raise NoDeviceError
         taken.add(free)
         name = entry.get("resourceClaimName") or ""
         own = "" if name else entry["name"]

@@ -8,21 +8,40 @@ The plans' devices come from a stand-in for the planner (`device_scene.FirstFit`
 from collections.abc import Callable, Iterator
 
 import pytest
-from device_scene import GANGS, DeviceScene, Leader, device_scene, gang, job
+from device_scene import (
+    CLAIMS,
+    GANGS,
+    JOBS,
+    PODS,
+    TEMPLATES,
+    DeviceScene,
+    Leader,
+    claim_spec,
+    device_scene,
+    devices_of,
+    gang,
+    job,
+    member,
+    pod,
+)
+from system import unschedulable
 
 from planning import planner
 
 pytestmark = pytest.mark.controlplane
 
 
+RACES, RIVALS = 10, 12
 MOST_WRITES = 60
 """More writes than a gang of two costs, from its first status to its last."""
 
 
 @pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeviceScene]:
-    """The control plane of this file."""
-    with device_scene(tmp_path_factory.mktemp("audit")) as scene:
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeviceScene]:
+    """The control plane of this file. The parameter: how many requests a second the scheduler may send."""
+    rate = getattr(request, "param", None)
+    more = {"kube-scheduler": (f"--kube-api-qps={rate}", f"--kube-api-burst={rate}")} if rate else {}
+    with device_scene(tmp_path_factory.mktemp("audit"), more=more) as scene:
         yield scene
 
 
@@ -35,9 +54,10 @@ def scene(lab: DeviceScene, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeviceS
 
 
 def submit(scene: DeviceScene, name: str, size: int, **how: str) -> None:
-    """Create a gang, and a Job whose pods are its members."""
+    """Create a gang and its members."""
     scene.ask("POST", GANGS, gang(name, size))
-    scene.ask("POST", "/apis/batch/v1/namespaces/default/jobs", job(name, size, **how))
+    for number in range(size):
+        scene.ask("POST", PODS, member(f"{name}-{number}", name, **how))
 
 
 def dies_before(number: int) -> Callable[[Leader, str, str], None]:
@@ -59,15 +79,17 @@ def planned(scene: DeviceScene, name: str) -> dict[str, list[tuple[str, str]]]:
 
 
 def test_a_job_gets_the_planned_devices_and_the_scheduler_writes_no_claim(scene: DeviceScene) -> None:
-    mark, plans = scene.mark(), list[dict[str, list[tuple[str, str]]]]()
+    mark = scene.mark()
     with scene.history() as history, Leader(scene):
-        submit(scene, "llm", 4)
-        scene.wait(lambda: plans.append(planned(scene, "llm")) or len(plans[-1]) == 4, "a plan with devices")
+        scene.ask("POST", GANGS, gang("llm", 4))
+        scene.ask("POST", JOBS, job("llm", 4))
+        scene.wait(lambda: len(planned(scene, "llm")) == 4, "a plan with devices")
+        plan = planned(scene, "llm")
         scene.wait(lambda: len(scene.bound("llm")) == 4, "the gang to be bound")
         scene.wait(lambda: not scene.rules(), "the rules to be gone")
-    assert history.devices("llm") == plans[-1]
+    assert history.devices("llm") == plan
     assert history.doubled == {}
-    assert {name: node for name, node in scene.bound("llm").items()} == {n: d[0][0] for n, d in plans[-1].items()}
+    assert scene.bound("llm") == {name: devices[0][0] for name, devices in plan.items()}
     assert scene.writes("kube-scheduler", "resourceclaims", mark) == []
     (config,) = history.last("llm")[0]["status"]["allocation"]["devices"]["config"]
     assert config["source"] == "FromClass"
@@ -95,3 +117,89 @@ def test_a_leader_that_dies_before_any_write_leaves_what_the_next_one_finishes(s
         if last < number:
             return
     pytest.fail(f"the protocol has more than {last} writes")
+
+
+def test_a_member_whose_template_is_missing_is_waited_for(scene: DeviceScene) -> None:
+    scene.ask("POST", GANGS, gang("llm", 1))
+    late = member("llm-0", "llm")
+    late["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "late"}]
+    scene.ask("POST", PODS, late)
+    with Leader(scene):
+        scene.wait(lambda: scene.status().get("reason") == "ClaimsMissing", "the reason")
+        message = "capacity is reserved; waits for the ResourceClaim gpu of pod llm-0 to be created"
+        assert scene.status()["message"] == message
+        assert scene.rules() == []
+        scene.ask("POST", TEMPLATES, {"metadata": {"name": "late"}, "spec": {"spec": claim_spec()}})
+        scene.wait(lambda: scene.bound("llm"), "the member to be bound")
+    scene.ask("DELETE", f"{TEMPLATES}/late")
+
+
+def test_a_device_that_another_client_allocates_meanwhile_is_yielded(scene: DeviceScene) -> None:
+    """The other claim keeps the device, a waiting pod does not get it either, and the gang starts elsewhere."""
+
+    def double(leader: Leader, method: str, path: str) -> None:
+        if method == "DELETE" and "devicetaintrules/phalanx-taking" in path and not first:
+            first.extend(device for claim in scene.claims("llm") for device in devices_of(claim))
+            scene.allocate("rival", "rival", *first[0])
+
+    first = list[tuple[str, str]]()
+    scene.ask("POST", CLAIMS, {"metadata": {"name": "rival"}, "spec": claim_spec()})
+    scene.ask("POST", PODS, pod("rival", "rival", schedulingGates=[{"name": "example.com/other"}]))
+    with scene.history() as history, Leader(scene, before=double):
+        submit(scene, "llm", 2)
+        scene.wait(lambda: len(scene.bound("llm")) == 2, "the gang to be bound")
+        assert [name for name in scene.yielding()] != []
+        assert first[0] not in [device for claim in scene.claims("llm") for device in devices_of(claim)]
+        scene.ask("DELETE", f"{PODS}/rival?gracePeriodSeconds=0")
+        scene.plane.request("DELETE", f"{CLAIMS}/rival")
+        scene.wait(lambda: not scene.rules(), "the device to be free again")
+    assert list(history.doubled) == [first[0]]
+
+
+def test_devices_are_given_up_for_a_waiting_pod_of_higher_priority(scene: DeviceScene) -> None:
+    """The gang holds all devices of n0 and waits for its victim to end, while a pod of higher priority wants one."""
+    slow = {"metadata": {"name": "slow", "namespace": "default", "finalizers": ["example.com/slow"]}}
+    container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": "60"}}}
+    scene.ask("POST", PODS, {**slow, "spec": {"nodeName": "n0", "priorityClassName": "low", "containers": [container]}})
+    scene.wait(lambda: scene.ask("GET", f"{PODS}/slow")["status"].get("phase") == "Running", "the victim to run")
+    scene.ask("POST", GANGS, gang("llm", 4))
+    for number in range(4):
+        each = member(f"llm-{number}", "llm", priority="middle")
+        each["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "16"}
+        scene.ask("POST", PODS, {**each, "spec": {**each["spec"], "nodeSelector": {"kubernetes.io/hostname": "n0"}}})
+    with scene.history() as history, Leader(scene):
+        scene.wait(lambda: len(history.now("llm")) == 4, "the devices to be held")
+        scene.ask("POST", PODS, pod("high", "", priority="high", nodeSelector={"kubernetes.io/hostname": "n0"}))
+        scene.wait(lambda: scene.bound("high"), "the pod to get a device")
+        assert scene.bound("llm") == {}
+        scene.wait(lambda: not history.now("llm"), "the other devices to be free")
+        scene.wait(lambda: not scene.rules(), "the rules to be gone")
+        assert "DevicesLost" in scene.events()
+        scene.patch(f"{PODS}/slow", {"metadata": {"finalizers": None}})
+    assert history.doubled == {}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("lab", [None, "4"], indirect=True, ids=["usual clients", "4 requests a second"])
+def test_gangs_that_race_rivals_are_whole_and_no_device_is_doubled(scene: DeviceScene) -> None:
+    """Four gangs of two and rivals for all devices, created at once in random order."""
+    for number in range(RACES):
+        with scene.history() as history, Leader(scene):
+            rivals = [pod(f"rival-{i}", "") for i in range(RIVALS)]
+            members = [member(f"g{of}-{i}", f"g{of}") for of in range(4) for i in range(2)]
+            for of in range(4):
+                scene.ask("POST", GANGS, gang(f"g{of}", 2))
+            scene.create_shuffled([*rivals, *members], seed=number)
+            scene.wait(lambda: settled(scene), "all pods to be bound or to wait")
+            whole = {f"g{of}": len(scene.bound(f"g{of}")) for of in range(4)}
+        assert set(whole.values()) <= {0, 2}, (number, whole)
+        assert history.doubled == {}, number
+        scene.clear()
+
+
+def settled(scene: DeviceScene) -> bool:
+    """Whether each gang is bound or has no plan, and each rival is bound or unschedulable."""
+    bound = scene.bound("")
+    gangs = [len([name for name in bound if name.startswith(f"g{of}-")]) in (2,) or not scene.holds(f"g{of}") for of in range(4)]
+    return all(gangs) and all(each["metadata"]["name"] in bound or unschedulable(each) for each in scene.pods("rival"))
