@@ -22,11 +22,12 @@ from cluster.caches.reflector_timing import DEFAULT_TIMING, ReflectorTiming
 from cluster.caches.sinks import Grouping, Nodes, Pods, Table, ungrouped
 from cluster.caches.trouble import Trouble
 from cluster.capturing import Capture, Protected, unprotected
-from cluster.classes import DEVICE_CLASSES, DeviceClass, RuntimeClass
+from cluster.classes import RuntimeClass
 from cluster.snapshot import Snapshot
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
 from kube import keys
 from kube.catalog import Catalog, ObjectKey
+from kube.devices import DeviceClass, paths
 from kube.objects import Namespace, Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
 from kube.topology import Topology
 from timing.clock import SYSTEM_CLOCK, Clock
@@ -112,7 +113,13 @@ class ClusterCache:
         ):
             yield Reflector(transport, [path], kind, table, timing=timing, clock=clock)
         yield Reflector(
-            transport, DEVICE_CLASSES, DeviceClass, self._device_classes, optional=True, timing=timing, clock=clock
+            transport,
+            paths("deviceclasses"),
+            DeviceClass,
+            self._device_classes,
+            optional=True,
+            timing=timing,
+            clock=clock,
         )
 
     def _others(

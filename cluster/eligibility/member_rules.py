@@ -44,13 +44,13 @@ def unmodelled(pod: Pod, siblings: Sequence[Pod] = (), snapshot: Snapshot | None
     """
     namespaces = {} if snapshot is None else snapshot.namespaces
     among = among_members(pod, siblings, namespaces)
-    found = (*_of_the_pod(pod), *among, *_of_volumes(pod, snapshot), *_of_runtime_class(pod, snapshot))
+    found = (*_of_the_pod(pod, snapshot), *among, *_of_volumes(pod, snapshot), *_of_runtime_class(pod, snapshot))
     return tuple(dict.fromkeys(found))
 
 
-def _of_the_pod(pod: Pod) -> Iterator[str]:
+def _of_the_pod(pod: Pod, snapshot: Snapshot | None) -> Iterator[str]:
     spec = pod.spec
-    if spec.resource_claims:
+    if spec.resource_claims and (snapshot is None or snapshot.devices is None):
         yield "dynamic resource claims (spec.resourceClaims)"
     if any(each.when_unsatisfiable == "ScheduleAnyway" for each in spec.topology_spread_constraints):
         yield "soft topology spread (whenUnsatisfiable: ScheduleAnyway)"

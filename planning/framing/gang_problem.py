@@ -22,6 +22,7 @@ from gangs.model import Gang, Member, PodSet
 from kube.names import natural_key
 from kube.requests import PODS, pod_requests
 from kube.topology import HOSTNAME_LABEL, Level, Topology
+from planning.devices.columns import NO_DEVICES, DeviceColumns, device_columns
 from planning.framing.amounts import Amounts as _Amounts
 from planning.framing.amounts import Units
 from planning.framing.member_rules import LabelsOf, affinities, apart, conflicts, spread_exclusions, spread_rules
@@ -63,7 +64,7 @@ class Framing:
     does not read. `among_members`: constraints between members that are not in the problem; `spread_limits` returns
     exclusions that enforce a part of them (`planning.scheduler_rules.member_affinity`). `stranded`: members whose nodes
     cannot take them any more. `overruled`: by node, the disruption budgets that overlap on a pod there. A pod under two
-    budgets cannot be evicted.
+    budgets cannot be evicted. `devices`: the devices among the problem's resources.
     """
 
     problem: solving.Problem
@@ -80,6 +81,7 @@ class Framing:
     spread_limits: Callable[[], tuple[solving.Exclusion, ...]] = tuple
     stranded: tuple[Stranded, ...] = ()
     overruled: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    devices: DeviceColumns = NO_DEVICES
 
 
 class _Asked(NamedTuple):
@@ -138,10 +140,14 @@ class _Framer:
         self.members = tuple(
             tuple(m for m in gang.members if m.pod_set == each.name) for gang in gangs for each in gang.pod_sets
         )
-        requests = [pod_requests(member.pod) for member in self.all_members]
+        self.priority = min(gang.priority for gang in gangs)
+        self.devices = device_columns(self._taking_devices(), snapshot, priority=self.priority)
+        requests = [
+            {**pod_requests(member.pod), **self.devices.asked.get(member.pod.key, {})} for member in self.all_members
+        ]
         self.resources = _resources(requests)
         self.nothing = (0,) * len(self.resources)
-        self.priority = min(gang.priority for gang in gangs)
+        self.largest = {**snapshot.largest_allocatable, **self.devices.largest(snapshot)}
         self.requests = dict(zip(map(id, self.all_members), map(self._parallel, requests), strict=True))
         self.stranded = tuple(each for gang in gangs for each in stranded(gang, snapshot))
         elsewhere = {id(each.member) for each in self.stranded}
@@ -189,6 +195,7 @@ class _Framer:
             spread_limits=partial(spread_exclusions, table.spreads, table.pods, places.states),
             stranded=self.stranded,
             overruled=Evictable(self.snapshot, self.priority).overruled(table.nodes) if preempting else {},
+            devices=self.devices,
         )
 
     def _problem(
@@ -287,9 +294,13 @@ class _Framer:
             may_go=Evictable(self.snapshot, self.priority) if preempting else nobody_goes,
         )
 
+    def _taking_devices(self) -> list[Member]:
+        """Return the members whose claims are planned: those of all gangs whose users do not ignore them."""
+        return [member for gang in self.gangs if not gang.ignores_claims for member in gang.members]
+
     def _fills_node(self, requests: _Amounts) -> bool:
         """Return whether no node of the cluster could hold two pods with these requests, even if it were empty."""
-        largest = self.snapshot.largest_allocatable
+        largest = self.largest
         return any(2 * each > largest.get(name, 0) for name, each in zip(self.resources, requests, strict=True))
 
     def _parallel(self, amounts: Amounts) -> _Amounts:
@@ -302,6 +313,10 @@ class _Framer:
         asks = pods.asks.tolist()
         kinds, found = {*asks}, []
         for resource in self.resources:
+            if resource in self.devices.counted:
+                freed = self.devices.freed_by(resource, pods)
+                found.append(_Asked(freed, {*freed}))
+                continue
             column = [asked.get(resource, 0) for asked in pods.asked]
             found.append(_Asked([*map(column.__getitem__, asks)], {column[kind] for kind in kinds}))
         return found
@@ -339,7 +354,10 @@ class _Framer:
 
     def _places(self, states: Sequence[NodeState]) -> Places:
         """Return the nodes of the topology, with their free capacity as if none of the gangs' members were there."""
-        columns = self.snapshot.room(self.resources, priority=self.priority, ignoring=self.own)
+        by_node = [each for each in self.resources if each not in self.devices.counted]
+        rooms = zip(by_node, self.snapshot.room(by_node, priority=self.priority, ignoring=self.own), strict=True)
+        room = {**dict(rooms), **{name: self.devices.column(name, self.snapshot) for name in self.devices.counted}}
+        columns = [room[each] for each in self.resources]
         return Places(
             list(states),
             list(self.tree.path_of.values()),
