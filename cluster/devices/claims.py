@@ -106,6 +106,14 @@ class Devices:
             found.append(PodClaim(entry, None, source, wanted))
         return found
 
+    def planned_node(self, claim: ResourceClaim | None) -> str:
+        """Return the node on which a plan gives devices to this claim; "" if none does."""
+        return "" if claim is None or not self.planned else self._planned_nodes.get(claim.key, "")
+
+    @cached_property
+    def _planned_nodes(self) -> Mapping[str, str]:
+        return {f"{each.namespace}/{each.name}": each.node for each in self.planned if each.name}
+
     @cached_property
     def uses(self) -> tuple[Use, ...]:
         """The devices of all allocated claims, and of the claims for which plans have devices."""

@@ -9,6 +9,8 @@ from cluster.snapshot import Snapshot
 from cluster.volumes import claim_names
 from kube.objects import Pod
 
+CLAIMS = "dynamic resource claims (spec.resourceClaims)"
+"""The phrase for the resource claims of a pod, for messages."""
 Groups = tuple[str | None, ...]
 """For each node, the domain in which it counts towards one limit; None if the limit does not concern the node."""
 
@@ -44,14 +46,14 @@ def unmodelled(pod: Pod, siblings: Sequence[Pod] = (), snapshot: Snapshot | None
     """
     namespaces = {} if snapshot is None else snapshot.namespaces
     among = among_members(pod, siblings, namespaces)
-    found = (*_of_the_pod(pod, snapshot), *among, *_of_volumes(pod, snapshot), *_of_runtime_class(pod, snapshot))
+    found = (*_of_the_pod(pod), *among, *_of_volumes(pod, snapshot), *_of_runtime_class(pod, snapshot))
     return tuple(dict.fromkeys(found))
 
 
-def _of_the_pod(pod: Pod, snapshot: Snapshot | None) -> Iterator[str]:
+def _of_the_pod(pod: Pod) -> Iterator[str]:
     spec = pod.spec
-    if spec.resource_claims and (snapshot is None or snapshot.devices is None):
-        yield "dynamic resource claims (spec.resourceClaims)"
+    if spec.resource_claims:
+        yield CLAIMS
     if any(each.when_unsatisfiable == "ScheduleAnyway" for each in spec.topology_spread_constraints):
         yield "soft topology spread (whenUnsatisfiable: ScheduleAnyway)"
     affinity = spec.affinity

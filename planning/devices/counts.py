@@ -11,7 +11,7 @@ class DeviceCount:
     """Devices of one resource of `DeviceColumns` in one domain.
 
     `devices`: the resource's name. `matching`: all devices there that match, `free`: those of them that nobody has.
-    `needed`: how many the members need at least who must run together.
+    `needed`: how many the members need at least that must run together.
     """
 
     devices: str
@@ -22,14 +22,11 @@ class DeviceCount:
 
 def counts_in(nodes: Collection[str], columns: DeviceColumns, members: int) -> tuple[DeviceCount, ...]:
     """Return the numbers of devices on these nodes, for each resource. `members`: how many must run together."""
-    found = []
+    found, there = [], columns.on(nodes)
     for name in columns.names:
-        counted = columns.counted[name]
-        on_nodes = columns.on(nodes)
+        matching = columns.matching[name] & there
         asked = sorted(each[name] for each in columns.asked.values())
-        needed = sum(asked[:members])
-        matching, free = int((counted & on_nodes).sum()), int((counted & on_nodes & columns.free).sum())
-        found.append(DeviceCount(name, matching, free, needed))
+        found.append(DeviceCount(name, int(matching.sum()), int((matching & columns.free).sum()), sum(asked[:members])))
     return tuple(found)
 
 

@@ -70,7 +70,7 @@ def _not_planned(gang: Gang, snapshot: Snapshot) -> str:
     if missing_for_claims(gang, snapshot):
         return ""
     try:
-        device_columns(gang.members, snapshot, priority=gang.priority)
+        device_columns((gang,), snapshot, priority=gang.priority)
     except NotPlannedError as error:
         return str(error)
     return ""
