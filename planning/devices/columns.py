@@ -34,7 +34,7 @@ from planning.devices.kinds import accepted, check_planned, shares_counters
 from planning.devices.node_search import NodeDevices, concerned_contents, node_devices
 
 _MOST_VICTIMS = 6
-"""The most pods of one node whose evictions are tried in all combinations (64), if numbers of devices are not enough."""
+"""The most pods of one node whose evictions are tried in all combinations (64), if more than numbers matter."""
 
 
 class OneNode(NamedTuple):

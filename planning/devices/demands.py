@@ -34,7 +34,8 @@ class Kind(NamedTuple):
     label: str
 
 
-class Request(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Request:
     """A request of a claim, or one of the alternatives of a request.
 
     `name`: as in the results of an allocation. `count`: the number of devices; 0 for all devices of the node that match
