@@ -1,7 +1,7 @@
 """The devices of all ResourceSlices, as columns: which devices there are, on which node, and which are alike."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -51,8 +51,9 @@ class Inventory:
     """All devices that can be allocated, in the order of node, driver, pool and name.
 
     `ids`, `node` and `content` are parallel: a device's identity, the position of its node in `nodes` (or `NOWHERE`),
-    and the position of its content in `contents`. `incomplete`: the nodes with devices of a pool of which slices are
-    missing. `counters`: the counter sets of each pool.
+    and the position of its content in `contents`. `in_spread_pool`: whether its pool has counters, and devices on
+    several nodes. `incomplete`: the nodes with pools that are not in the inventory, because slices are missing or they
+    are invalid. `counters`: the counter sets of each pool.
     """
 
     ids: tuple[DeviceId, ...] = ()
@@ -60,6 +61,7 @@ class Inventory:
     content: IntColumn = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     contents: tuple[Content, ...] = ()
     nodes: tuple[str, ...] = ()
+    in_spread_pool: Flags = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     incomplete: frozenset[str] = frozenset()
     counters: Mapping[PoolKey, Mapping[str, Amounts]] = field(default_factory=dict)
     positions: Mapping[DeviceId, int] = field(default_factory=dict)
@@ -92,36 +94,39 @@ def _places(nodes: tuple[str, ...]) -> dict[str, int]:
 def inventory_of(slices: Iterable[ResourceSlice], rules: Iterable[DeviceTaintRule] = ()) -> Inventory:
     """Return the devices of these slices, with the taints of these rules.
 
-    Only the slices of a pool's highest generation count (API documentation of ResourcePool). A pool whose device names
-    are not unique is invalid, and its devices are left out: the stock scheduler allocates none of them.
+    Only the slices of a pool's highest generation count (API documentation of ResourcePool). As in the stock scheduler
+    (1.37), a pool of which slices are missing, or whose device names are not unique, offers no devices.
     """
     pools: defaultdict[PoolKey, list[ResourceSlice]] = defaultdict(list)
     for each in slices:
         pools[each.spec.driver, each.spec.pool.name].append(each)
     tainting = sorted(rules, key=lambda each: each.metadata.name)
     rows: list[tuple[str, DeviceId, Device]] = []
-    incomplete, counters = set[str](), dict[PoolKey, dict[str, Amounts]]()
+    incomplete, counters, spread = set[str](), dict[PoolKey, dict[str, Amounts]](), set[PoolKey]()
     for (driver, pool), every in pools.items():
         newest = max(each.spec.pool.generation for each in every)
         current = [each for each in every if each.spec.pool.generation == newest]
         found = [(node, device) for each in current for node, device in _devices(each)]
-        if len({device.name for _, device in found}) < len(found):
-            continue
-        if len(current) != current[0].spec.pool.resource_slice_count:
+        invalid = len({device.name for _, device in found}) < len(found)
+        if invalid or len(current) != current[0].spec.pool.resource_slice_count:
             incomplete |= {node for node, _ in found}
+            continue
         shared = {one.name: _amounts(one.counters) for each in current for one in each.spec.shared_counters}
         if shared:
             counters[driver, pool] = shared
+            if len({node for node, _ in found}) > 1:
+                spread.add((driver, pool))
         rows += [
             (node, DeviceId(driver, pool, each.name), _tainted(each, driver, pool, tainting)) for node, each in found
         ]
-    return _in_columns(rows, frozenset(incomplete), counters)
+    return _in_columns(rows, frozenset(incomplete), counters, spread)
 
 
 def _in_columns(
     rows: list[tuple[str, DeviceId, Device]],
     incomplete: frozenset[str],
     counters: Mapping[PoolKey, Mapping[str, Amounts]],
+    spread: Collection[PoolKey],
 ) -> Inventory:
     keys = {name: natural_key(name) for row in rows for name in (row[0], *row[1])}
     rows.sort(key=lambda row: (keys[row[0]], *[keys[each] for each in row[1]]))
@@ -142,6 +147,7 @@ def _in_columns(
         content=content,
         contents=tuple(each for _, each in contents.values()),
         nodes=nodes,
+        in_spread_pool=np.array([(each.driver, each.pool) in spread for _, each, _ in rows], dtype=np.bool_),
         incomplete=incomplete,
         counters=counters,
         positions={identity: position for position, (_, identity, _) in enumerate(rows)},

@@ -19,7 +19,7 @@ _QUANTITY, _SEMVER = "quantity", "semver"
 """The only key of the map that stands for a value of the type. Its entry is the value's normal form as a text."""
 _INDEXED = re.compile(r"""device\s*\.\s*(attributes|capacity)\s*\[\s*(?:"([^"\\]*)"|'([^'\\]*)')\s*\]""")
 """The domains that an expression looks up, such as in `device.attributes["gpu.example.com"]`."""
-_TESTED = re.compile(r"""\bin\s+device\s*\.\s*(attributes|capacity)\b""")
+_TESTED = re.compile(r"""\bin\s+device\s*\.\s*(attributes|capacity)\b(?!\s*\[)""")
 _VERSION = re.compile(
     r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
 )
@@ -140,6 +140,15 @@ def _environment() -> Any:
             ],
         )
 
+    def versions(name: str, impl: Callable[..., Any], result: Any) -> Any:
+        return cel.FunctionDecl(
+            name,
+            [
+                cel.Overload(f"{name}_string", result, [types.STRING], is_member=False, impl=impl),
+                cel.Overload(f"{name}_string_bool", result, [types.STRING, types.BOOL], is_member=False, impl=impl),
+            ],
+        )
+
     return cel.NewEnv(
         variables={
             "device.driver": types.STRING,
@@ -151,8 +160,8 @@ def _environment() -> Any:
         functions=[
             function("quantity", _quantity, value, types.STRING, member=False),
             function("isQuantity", _is(_quantity), types.BOOL, types.STRING, member=False),
-            function("semver", _semver, value, types.STRING, member=False),
-            function("isSemver", _is(_semver), types.BOOL, types.STRING, member=False),
+            versions("semver", _semver, value),
+            versions("isSemver", _is(_semver), types.BOOL),
             function("compareTo", _compared, types.INT, value, value),
             function("isLessThan", lambda one, other: _compared(one, other) < 0, types.BOOL, value, value),
             function("isGreaterThan", lambda one, other: _compared(one, other) > 0, types.BOOL, value, value),
@@ -173,7 +182,12 @@ def _quantity(text: str) -> dict[str, str]:
     return {_QUANTITY: _plain(exact(text))}
 
 
-def _semver(text: str) -> dict[str, str]:
+def _semver(text: str, normalize: bool = False) -> dict[str, str]:  # noqa: FBT001, FBT002 -- as in Kubernetes
+    """Return a version. `normalize`: allow a leading v, leading zeros, and a missing minor or patch number."""
+    if normalize:
+        numbers, mark, rest = text.removeprefix("v").partition("-" if "-" in text else "+")
+        parts = [*numbers.split("."), "0", "0"][: max(3, numbers.count(".") + 1)]
+        text = ".".join(each.lstrip("0") or "0" for each in parts) + mark + rest
     return {_SEMVER: _normal(text)}
 
 
@@ -184,10 +198,10 @@ def _normal(text: str) -> str:
     return text.partition("+")[0]
 
 
-def _is(parser: Callable[[str], Any]) -> Callable[[str], bool]:
-    def parses(text: str) -> bool:
+def _is(parser: Callable[..., Any]) -> Callable[..., bool]:
+    def parses(*arguments: Any) -> bool:
         try:
-            parser(text)
+            parser(*arguments)
         except ValueError:
             return False
         return True

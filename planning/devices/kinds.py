@@ -54,6 +54,10 @@ def check_planned(request: Request, inventory: Inventory) -> None:
             raise NotPlannedError(f"devices that several claims share ({kind.label})")
         if device.binding_conditions:
             raise NotPlannedError(f"devices with binding conditions ({kind.label})")
+    if request.admin and shares_counters(request, inventory):
+        raise NotPlannedError(f"adminAccess to devices that share counters ({kind.label})")
+    if found[inventory.content[inventory.in_spread_pool]].any():
+        raise NotPlannedError(f"devices that share counters with devices of other nodes ({kind.label})")
     if found[inventory.content[inventory.node == NOWHERE]].any():
         raise NotPlannedError(f"devices that are not on one node ({kind.label})")
 

@@ -165,12 +165,13 @@ class NodeSearch:
             found.pop()
             return False
         slot = slots[len(chosen)]
+        mine = {position for _, position in chosen}
         for group, place in self._candidates(slot, slots[len(chosen) - 1] if chosen else None, chosen):
             self._steps += 1
             if self._steps > MOST_STEPS:
                 raise NotPlannedError("claims for whose devices the search on one node takes too long")
             position = self.node.positions[place]
-            if not self._fits(asked.constraints, slot.request, position, chosen):
+            if position in mine or not self._fits(asked.constraints, slot.request, position, chosen):
                 continue
             if not slot.request.admin and not self._take(group, place):
                 continue
@@ -196,9 +197,8 @@ class NodeSearch:
                 if slot.only in places and (slot.request.admin or node.free[head]):
                     yield group, slot.only
             elif slot.request.admin:
-                mine = {position for _, position in chosen}
                 # A copy: deeper steps of the search change the order within the group.
-                yield from ((group, each) for each in tuple(places) if node.positions[each] not in mine)
+                yield from ((group, each) for each in tuple(places))
             elif node.free[head] and group >= first and self._used[group] < len(places):
                 yield group, places[self._used[group]]
 
@@ -231,7 +231,7 @@ class NodeSearch:
         device = self.inventory.contents[self.node.contents[place]].device
         if device.consumes_counters:
             _consume(self._left, self.node.pools[place], device, 1)
-            if not self._enough(self.node.pools[place], device):
+            if not self._enough(self.node.pools[place]):
                 _consume(self._left, self.node.pools[place], device, -1)
                 return False
         used = self._used[group]
@@ -240,11 +240,9 @@ class NodeSearch:
         self._used[group] += 1
         return True
 
-    def _enough(self, pool: int, device: Device) -> bool:
-        """Whether no counter that the device consumes is overdrawn."""
-        return all(
-            self._left[pool, each.counter_set, name] >= 0 for each in device.consumes_counters for name in each.counters
-        )
+    def _enough(self, pool: int) -> bool:
+        """Whether no counter of the pool is overdrawn, be it one that the last device consumes or another."""
+        return all(amount >= 0 for (of_pool, _, _), amount in self._left.items() if of_pool == pool)
 
     def _give_back(self, group: int, place: int) -> None:
         self._used[group] -= 1

@@ -224,6 +224,8 @@ def of_requests(
         return
     (title, request), rest = requests[0], requests[1:]
     admin = bool(request.get("adminAccess"))
+    if not complete(instance, node):
+        return
     matching = {key: each for key, each in devices_of(instance, node).items() if picks(instance, request, each)}
     usable = {
         key: each
@@ -231,7 +233,7 @@ def of_requests(
         if (admin or key not in busy) and all(tolerated(taint, request) for taint in taints(instance, key, each))
     }
     if request.get("allocationMode") == "All":
-        if not matching or len(usable) < len(matching) or not complete(instance, node):
+        if not matching or len(usable) < len(matching):
             return
         sizes = len(matching)
     else:
@@ -270,14 +272,10 @@ def counted(instance: Instance, node: str, chosen: Chosen, busy: set[Key]) -> bo
         for consumed in every[key].get("consumesCounters", ()):
             at = key[0], consumed["counterSet"]
             used[at] = used.get(at, 0) + int(consumed["counters"]["slices"]["value"])
-    mine = {
-        (key[0], consumed["counterSet"])
-        for _, key, device, admin in chosen
-        for consumed in ([] if admin else device.get("consumesCounters", ()))
-    }
+    mine = {key[0] for _, key, device, admin in chosen if device.get("consumesCounters") and not admin}
     for each in current(instance):
         for shared in each["spec"].get("sharedCounters", ()):
-            if (each["spec"]["pool"]["name"], shared["name"]) not in mine:
+            if each["spec"]["pool"]["name"] not in mine:
                 continue
             if used.get((each["spec"]["pool"]["name"], shared["name"]), 0) > int(shared["counters"]["slices"]["value"]):
                 return False
