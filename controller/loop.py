@@ -28,7 +28,7 @@ from controller.reconcile_states import ReconcileStates
 from controller.release.next_step import AllBound, AwaitBinding, Cause, NeedPlan
 from controller.release.records import record_of
 from controller.release.schedule_timeout import expired
-from controller.scheduling.device_conflicts import DeviceConflicts
+from controller.scheduling.device_conflicts import DeviceConflicts, beside_device_plans
 from controller.scheduling.eviction_checks import drop_unlawful
 from controller.scheduling.planning_queue import PlanningQueue
 from controller.scheduling.postponed_steps import Handover, postpone_displaced
@@ -286,6 +286,7 @@ class Controller:
             each.gang.key: self._dropped(each, needed[each.gang.key]) for each in gang_states if each.gang.key in needed
         }
         gang_states = with_steps(gang_states, conflicts)
+        cluster_view = beside_device_plans(cluster_view, gang_states)
         needy = [
             gang_state
             for gang_state in gang_states

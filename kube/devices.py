@@ -90,14 +90,14 @@ class CounterSet(Struct, frozen=True):
     """CounterSet: what the partitions of one physical device share, by name."""
 
     name: str = ""
-    counters: dict[str, Counter] = {}
+    counters: dict[str, Counter] = msgspec.field(default_factory=dict)
 
 
 class DeviceCounterConsumption(Struct, frozen=True):
     """DeviceCounterConsumption: what a device takes of a counter set as long as it is allocated."""
 
     counter_set: str = ""
-    counters: dict[str, Counter] = {}
+    counters: dict[str, Counter] = msgspec.field(default_factory=dict)
 
 
 class DeviceTaint(Struct, frozen=True):
@@ -112,8 +112,8 @@ class Device(Struct, frozen=True):
     """Device of a ResourceSlice. The node fields are set only in a slice with `per_device_node_selection`."""
 
     name: str = ""
-    attributes: dict[str, DeviceAttribute] = {}
-    capacity: dict[str, DeviceCapacity] = {}
+    attributes: dict[str, DeviceAttribute] = msgspec.field(default_factory=dict)
+    capacity: dict[str, DeviceCapacity] = msgspec.field(default_factory=dict)
     consumes_counters: tuple[DeviceCounterConsumption, ...] = ()
     node_name: str = ""
     node_selector: NodeSelector | None = None
@@ -154,7 +154,7 @@ class ResourceSlice(Struct, frozen=True):
 class CapacityRequirements(Struct, frozen=True):
     """CapacityRequirements: the amounts of a device's capacity that a request needs, as written."""
 
-    requests: dict[str, str | int | float] = {}
+    requests: dict[str, str | int | float] = msgspec.field(default_factory=dict)
 
 
 class ExactDeviceRequest(Struct, frozen=True):
@@ -212,7 +212,7 @@ class DeviceRequestAllocationResult(Struct, frozen=True):
     device: str = ""
     admin_access: bool = False
     share_id: str = msgspec.field(default="", name="shareID")
-    consumed_capacity: dict[str, str | int | float] = {}
+    consumed_capacity: dict[str, str | int | float] = msgspec.field(default_factory=dict)
 
 
 class DeviceAllocationResult(Struct, frozen=True):

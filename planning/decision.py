@@ -6,6 +6,7 @@ from enum import Enum
 
 from cluster.devices.allocation import ClaimAllocation
 from gangs.model import Fault, Gang, GangKey, Member
+from planning.devices.counts import DeviceCount
 from planning.message import Message
 from solver.plan import Goal, NearDomain
 
@@ -100,6 +101,8 @@ class Explanation:
     would_fit_if: tuple[str, ...] = ()
     offered: tuple[tuple[str, tuple[str, ...], int], ...] = ()
     """(level, path, members that fit without eviction) for each domain of the level that decides, in tree order."""
+    devices: tuple[tuple[DeviceCount, ...], ...] = ()
+    """For each domain of `nearest`, its devices; empty if the gang asks for none."""
     why_here: str = ""
     """The cost of the best plan outside the gang's domain; "" if it was not searched or there is nothing to compare."""
 

@@ -23,12 +23,13 @@ from cluster.caches.sinks import Grouping, Nodes, Pods, Table, WithFirst, ungrou
 from cluster.caches.trouble import Trouble
 from cluster.capturing import Capture, Protected, unprotected
 from cluster.classes import RuntimeClass
-from cluster.devices.holdings import CLAIMS_PATH, NO_DEVICES, RULES_PATH, DeviceView
+from cluster.devices.claims import DeviceObjects
+from cluster.devices.holdings import CLAIMS_PATH, NO_DEVICES, RULES_PATH, DeviceView, without_taking
 from cluster.snapshot import Snapshot
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
 from kube import keys
 from kube.catalog import Catalog, ObjectKey
-from kube.devices import DeviceClass, DeviceTaintRule, ResourceClaim, paths
+from kube.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice, paths
 from kube.objects import Namespace, Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
 from kube.topology import Topology
 from timing.clock import SYSTEM_CLOCK, Clock
@@ -94,6 +95,9 @@ class ClusterCache:
         self._device_classes: Table[DeviceClass] = Table(self, self._journals)
         self._resource_claims: Table[ResourceClaim] = Table(self, self._journals)
         self._taint_rules: Table[DeviceTaintRule] = Table(self, self._journals)
+        self._slices: Table[ResourceSlice] = Table(self, self._journals)
+        self._claim_templates: Table[ResourceClaimTemplate] = Table(self, self._journals)
+        self._foreign_rules: tuple[tuple[DeviceTaintRule, ...], tuple[DeviceTaintRule, ...]] = (), ()
         self._devices_seen: tuple[object, ...] = ()
         """The tables and flags from which `_devices` was built."""
         self._devices = NO_DEVICES
@@ -123,13 +127,16 @@ class ClusterCache:
         yield Reflector(transport, paths("deviceclasses"), DeviceClass, classes, optional=True, timing=timing, clock=clock)
 
     def _reading_devices(self, transport: Transport, timing: ReflectorTiming) -> Iterator[Reflector[Any]]:
-        """Yield the reflectors of claims and rules. They make no request before the first DeviceClass exists.
+        """Yield the reflectors of claims, rules, slices and templates.
 
-        The cache is complete without them: an installation may lack the right to read claims.
+        They make no request before the first DeviceClass exists. The cache is complete without them, because an
+        installation may lack the right to read them.
         """
         for path, kind, table in (
             (CLAIMS_PATH, ResourceClaim, self._resource_claims),
             (RULES_PATH, DeviceTaintRule, self._taint_rules),
+            ("/apis/resource.k8s.io/v1/resourceslices", ResourceSlice, self._slices),
+            ("/apis/resource.k8s.io/v1/resourceclaimtemplates", ResourceClaimTemplate, self._claim_templates),
         ):
             sink: Sink[Any] = table
             yield Reflector(
@@ -323,6 +330,7 @@ class ClusterCache:
                     volumes=claims_of(self._claims.all(), self._volumes.all(), self._storage_classes.all()),
                     runtime_classes=self._runtime_classes.all(),
                     device_classes=self._device_classes.all(),
+                    devices=self._device_objects(),
                     version=version,
                 )
             return self._snapshot
@@ -330,7 +338,7 @@ class ClusterCache:
     def devices(self) -> DeviceView:
         """Return the claims and rules of devices. It is the same object as before if none of them has changed."""
         with self._changed:
-            claims, rules = self._of_devices
+            claims, rules, *_ = self._of_devices
             parts = self._resource_claims.all(), self._taint_rules.all(), self._device_classes.all()
             seen = (*parts, claims.served, rules.served)
             if len(seen) != len(self._devices_seen) or any(
@@ -340,6 +348,25 @@ class ClusterCache:
                 self._devices = DeviceView(parts[0], parts[1], classes, known=claims.served, taints=rules.served)
                 self._devices_seen = seen
             return self._devices
+
+    def _device_objects(self) -> DeviceObjects | None:
+        """Return the objects from which devices are planned; None if one of the kinds cannot be read.
+
+        DeviceTaintRules may be missing, because an API server before 1.37 does not serve them.
+        """
+        claims, _, slices, templates = self._of_devices
+        if not (claims.served and slices.served and templates.served):
+            return None
+        rules = self._taint_rules.all()
+        if self._foreign_rules[0] is not rules:
+            self._foreign_rules = rules, without_taking(rules)
+        return DeviceObjects(
+            self._slices.all(),
+            self._device_classes.all(),
+            self._resource_claims.all(),
+            self._claim_templates.all(),
+            self._foreign_rules[1],
+        )
 
     def next_departure(self) -> datetime | None:
         """Return the next time at which a terminating pod begins to count differently; None if none will.

@@ -1,12 +1,13 @@
 """Which claims hold which devices, and which rules taint devices: what the controller reads to take devices."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from cluster.devices.allocation import DeviceId
 from kube.devices import DeviceClass, DeviceRequestAllocationResult, DeviceTaintRule, ResourceClaim
+from kube.keys import DEVICE_RULE, TAKING
 
 CLAIMS_PATH = "/apis/resource.k8s.io/v1/resourceclaims"
 """The API path of the ResourceClaims of all namespaces. Kubernetes 1.34 and later serve it."""
@@ -61,6 +62,14 @@ class DeviceView:
 
 NO_DEVICES = DeviceView()
 """The view of a cluster in which no DeviceClass exists."""
+
+
+def without_taking(rules: Iterable[DeviceTaintRule]) -> tuple[DeviceTaintRule, ...]:
+    """Return the rules that count for a plan: all except those by which the controller takes devices for plans.
+
+    The plans in force themselves say which devices they take.
+    """
+    return tuple(each for each in rules if each.metadata.labels.get(DEVICE_RULE) != TAKING)
 
 
 def devices_of_claim(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:

@@ -5,10 +5,10 @@ itself gives up the devices of gangs that are not released (docs/decisions/0045)
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cluster.devices.allocation import DeviceId
-from cluster.devices.holdings import DeviceView
+from cluster.devices.holdings import DeviceView, consumers
 from cluster.eligibility.nodes import Eligibility
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
@@ -17,7 +17,9 @@ from controller.release.devices import DevicePlan, claim_names, device_plan
 from controller.release.next_step import Cause, NeedPlan
 from gangs.model import GangKey
 from kube.devices import ResourceClaim
+from kube.keys import GATE
 from kube.objects import Pod
+from planning.decision import Decision
 from timing.clock import SYSTEM_CLOCK, Clock
 
 YIELD_SECONDS = 5.0
@@ -89,6 +91,57 @@ class DeviceConflicts:
             given.add(found.gang_state.gang.key)
             why = f"pod {pod.key} of priority {pod.spec.priority or 0} needs its devices"
             yield found.gang_state.gang.key, NeedPlan(why, found.gang_state.held, Cause.DEVICES_NEEDED)
+
+
+def beside_device_plans(cluster_view: ClusterView, gang_states: Iterable[ReconcileState]) -> ClusterView:
+    """Return the cluster view in which the devices of plans in force are taken, so that new plans count them so.
+
+    A claim that has its devices already counts by itself.
+    """
+    devices = cluster_view.snapshot.devices
+    if devices is None:
+        return cluster_view
+    promised = [
+        claim.allocation
+        for each in gang_states
+        if each.record is not None and each.record.claims and not isinstance(each.step, NeedPlan)
+        for claim in device_plan(each.gang, each.record, cluster_view.devices).claims
+        if not claim.as_planned
+    ]
+    if not promised:
+        return cluster_view
+    return replace(cluster_view, snapshot=replace(cluster_view.snapshot, devices=devices.with_planned(promised)))
+
+
+def device_lost(decision: Decision, cluster_view: ClusterView) -> str:
+    """Return why devices of a new plan are not free any more; "" if they are, once the plan's victims are gone."""
+    gone = {each.uid for each in decision.evictions}
+    own = {each.member.pod.metadata.uid for each in decision.assignments}
+    priority = decision.gang.priority if decision.gang is not None else 0
+    for device in _planned(decision):
+        for holder in cluster_view.devices.holders.get(device, ()):
+            pods = [cluster_view.live.get(uid) for uid in consumers(holder) - gone - own]
+            if any(pod is None or not _gives_way(pod, priority) for pod in pods) or not holder.status.reserved_for:
+                return f"device {device.device} of pool {device.pool} is allocated to ResourceClaim {holder.key} by now"
+    return ""
+
+
+def frees_devices(decision: Decision, cluster_view: ClusterView) -> bool:
+    """Return whether a victim of the plan has a device that the plan needs."""
+    gone = {each.uid for each in decision.evictions}
+    holders = cluster_view.devices.holders
+    return any(consumers(holder) & gone for device in _planned(decision) for holder in holders.get(device, ()))
+
+
+def _planned(decision: Decision) -> Iterator[DeviceId]:
+    for assignment in decision.assignments:
+        for claim in assignment.devices:
+            yield from (each.device for each in claim.devices if not each.admin_access)
+
+
+def _gives_way(pod: Pod, priority: int) -> bool:
+    """Return whether devices are only held for the pod, for a plan of lower priority, or the pod is ending."""
+    return pod.terminating or (pod.gated_by(GATE) and (pod.spec.priority or 0) < priority)
 
 
 def _twice_planned(holding: Iterable[_Holding]) -> Iterator[tuple[GangKey, NeedPlan]]:
