@@ -253,11 +253,12 @@ def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, bef
         for entry, each in zip(report["assignments"], decision.assignments, strict=True)
     ]
     victims = [{**entry, "uid": each.uid} for entry, each in zip(report["victims"], decision.evictions, strict=True)]
+    claims = claims_entry(claim for each in decision.assignments for claim in each.devices) or None
     plan = {
         "planId": plan_id,
         "flavors": _flavors(gang, decision.flavors, before),
         "assignments": assignments if phase.planned else _assigned(m for m in gang.members if m.pod.bound),
-        "claims": claims_entry(each for a in decision.assignments for each in a.devices) or None if phase.planned else None,
+        "claims": claims if phase.planned else None,
         "levels": report["levels"],
         "victims": victims,
         "objective": report["objective"],

@@ -124,7 +124,9 @@ class ClusterCache:
         ):
             yield Reflector(transport, [path], kind, table, timing=timing, clock=clock)
         classes = WithFirst(self._device_classes, self._want_devices)
-        yield Reflector(transport, paths("deviceclasses"), DeviceClass, classes, optional=True, timing=timing, clock=clock)
+        yield Reflector(
+            transport, paths("deviceclasses"), DeviceClass, classes, optional=True, timing=timing, clock=clock
+        )
 
     def _reading_devices(self, transport: Transport, timing: ReflectorTiming) -> Iterator[Reflector[Any]]:
         """Yield the reflectors of claims, rules, slices and templates.
@@ -207,7 +209,11 @@ class ClusterCache:
         return [self._discovery, *self._reflectors, *self._of_devices]
 
     def _wake_missing(self) -> None:
-        for each in (*self._reflectors, *self._of_devices, *(one for further in self._further for one in further.reflectors())):
+        for each in (
+            *self._reflectors,
+            *self._of_devices,
+            *(one for further in self._further for one in further.reflectors()),
+        ):
             each.wake()
 
     def stop(self, timeout: float = 1.0) -> None:

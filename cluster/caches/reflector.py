@@ -185,9 +185,7 @@ class Reflector(Generic[T]):
 
     @property
     def served(self) -> bool:
-        """Whether the resource has been listed once and may still be read. False if the API server does not serve it, or
-        denies reading it.
-        """
+        """Whether the resource has been listed once, and the API server still serves it and allows reading it."""
         lacking = (TroubleReason.NOT_SERVED, TroubleReason.FORBIDDEN)
         return self.synced and (self.trouble is None or self.trouble.reason not in lacking)
 

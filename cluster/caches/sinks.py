@@ -48,9 +48,9 @@ T_contra = TypeVar("T_contra", contravariant=True)
 class _Storing(Protocol[T_contra]):
     """A `Sink` (`cluster.caches.reflector`)."""
 
-    def replace(self, objects: Sequence[T_contra], api_version: str) -> None: ...  # noqa: D102 - see `Sink`
-    def put(self, item: T_contra) -> None: ...  # noqa: D102
-    def drop(self, item: T_contra) -> None: ...  # noqa: D102
+    def replace(self, objects: Sequence[T_contra], api_version: str) -> None: ...
+    def put(self, item: T_contra) -> None: ...
+    def drop(self, item: T_contra) -> None: ...
 
 
 class WithFirst(Generic[T_contra]):

@@ -146,9 +146,7 @@ class TaintProbes(ClaimProbes):
         field = {"key": "metadata.name", "operator": "In", "values": [last.node]}
         terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
         affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-        return self._with_claim(
-            last.spec, nodeSelector={}, affinity=affinity, tolerations=[{"operator": "Exists"}]
-        )
+        return self._with_claim(last.spec, nodeSelector={}, affinity=affinity, tolerations=[{"operator": "Exists"}])
 
     def _proves(self, probe: Pod) -> bool:
         return any(each.type == "PodScheduled" and each.reason == _UNSCHEDULABLE for each in probe.status.conditions)
@@ -161,5 +159,3 @@ def is_probe_claim(claim: ResourceClaim, kind: str) -> bool:
 
 def _ends(claim: ResourceClaim) -> bool:
     return claim.metadata.deletion_timestamp is not None
-
-

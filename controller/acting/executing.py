@@ -35,8 +35,8 @@ from controller.release.next_step import (
     Postponed,
     Release,
     Renominate,
-    TakeOver,
     Taint,
+    TakeOver,
     Untaint,
     Yield,
 )
@@ -116,16 +116,8 @@ class PlanExecutor:
             case Free(placeholders):
                 self._unsettle(gang_state)
                 effects = Effects.of(free(self._writer, placeholders))
-            case Taint(pools):
-                effects = self._devices.taint(gang_state, pools)
-            case GiveUp(claims):
-                effects = self._devices.give_up(gang_state, claims)
-            case Hold(devices, claims):
-                effects = self._devices.hold(gang_state, devices, claims, cluster_view)
-            case Yield(devices, doubled):
-                effects = self._devices.yield_devices(gang_state, devices, doubled)
-            case Untaint(devices, rules):
-                effects = self._devices.untaint(gang_state, devices, rules, cluster_view)
+            case Taint() | GiveUp() | Hold() | Yield() | Untaint():
+                effects = self._devices.act(gang_state, gang_state.step, cluster_view)
             case AwaitVictims():
                 self._unsettle(gang_state)
             case Evict(victims):

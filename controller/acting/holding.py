@@ -27,12 +27,15 @@ from controller.release.devices import (
     wanting,
     yielding_rule,
 )
+from controller.release.next_step import GiveUp, Hold, Taint, Untaint, Yield
 from controller.writes.writer import Writer, Written
 from gangs.model import Gang
 from kube.devices import DeviceTaintRule, ResourceClaim
 from kube.keys import GATE, TAKING, YIELDING
 from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 
+DeviceStep = Taint | GiveUp | Hold | Yield | Untaint
+"""A step about devices for which the controller writes."""
 RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
 
 
@@ -66,6 +69,20 @@ class DeviceHolder:
         self._delete_rules(each for each in view.rules if is_rule(each, TAKING) and plan_of(each) not in needed)
         self._delete_rules(each for each in view.rules if is_rule(each, YIELDING) and _is_free(each, view))
 
+    def act(self, gang_state: ReconcileState, step: DeviceStep, cluster_view: ClusterView) -> Effects:
+        """Carry out a step about devices."""
+        match step:
+            case Taint(pools):
+                return self.taint(gang_state, pools)
+            case GiveUp(claims):
+                return self.give_up(gang_state, claims)
+            case Hold(devices, claims):
+                return self.hold(devices, claims, cluster_view)
+            case Yield(devices, doubled):
+                return self.yield_devices(gang_state, devices, doubled)
+            case Untaint(_, rules):
+                return self.untaint(gang_state, rules, cluster_view)
+
     def taint(self, gang_state: ReconcileState, pools: Iterable[Pool]) -> Effects:
         """Create the rules that keep new claims off these pools."""
         if gang_state.record is None:
@@ -77,11 +94,7 @@ class DeviceHolder:
         )
 
     def hold(
-        self,
-        gang_state: ReconcileState,
-        devices: DevicePlan,
-        claims: Sequence[PlannedClaim],
-        cluster_view: ClusterView,
+        self, devices: DevicePlan, claims: Sequence[PlannedClaim], cluster_view: ClusterView
     ) -> Effects:
         """Allocate the planned devices to these claims, once the scheduler allocates the devices to no other claim.
 
@@ -106,11 +119,7 @@ class DeviceHolder:
         return Effects.of(written, settled=held)
 
     def untaint(
-        self,
-        gang_state: ReconcileState,
-        devices: DevicePlan,
-        rules: Iterable[DeviceTaintRule],
-        cluster_view: ClusterView,
+        self, gang_state: ReconcileState, rules: Iterable[DeviceTaintRule], cluster_view: ClusterView
     ) -> Effects:
         """Delete these rules once the scheduler has seen the allocations of the plan."""
         if not self.released(gang_state, cluster_view):
@@ -132,9 +141,9 @@ class DeviceHolder:
         """Give up the claims of the plan, because other claims have the devices `doubled`, too.
 
         If one of two claims on a device is deallocated, the scheduler counts the device as free although the other
-        claim has it. So the device is tainted first, and stays tainted until the other claim has ended. A probe can only
-        show that the scheduler has seen a rule of a whole pool, so the pool is tainted meanwhile, too. Rules come by one
-        watch: the scheduler sees the rule of the device before the end of the rule of the pool.
+        claim has it. So the device is tainted first, and stays tainted until the other claim has ended. A probe can
+        only show that the scheduler has seen a rule of a whole pool, so the pool is tainted meanwhile, too. Rules come
+        by one watch: the scheduler sees the rule of the device before the end of the rule of the pool.
         """
         if devices.view.taints:
             existing = {each.metadata.name for each in devices.view.rules}
@@ -146,8 +155,8 @@ class DeviceHolder:
                 return Effects.of([self._writer.create(RULES, each) for each in missing])
             if not self._seen_rules(devices):
                 return Effects()
-        held = tuple(each.claim for each in devices.claims if each.claim is not None and each.as_planned and is_ours(each.claim))
-        return self.give_up(gang_state, held)
+        held = (each.claim for each in devices.claims if each.as_planned)
+        return self.give_up(gang_state, [claim for claim in held if claim is not None and is_ours(claim)])
 
     def give_up(self, gang_state: ReconcileState, claims: Iterable[ResourceClaim]) -> Effects:
         """Deallocate claims of gated members, each in one write."""

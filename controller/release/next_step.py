@@ -380,10 +380,9 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
         return Nominate(missing)
     running = tuple(v for v in victims if not situation.live[v.uid].terminating)
     devices = device_plan(situation.gang, record, situation.devices)
-    if devices.claims and (step := _before_devices_are_held(situation, devices, running)) is not None:
-        return step
-    if running:
-        return Evict(running)
+    step = _before_devices_are_held(devices, running) if devices.claims else None
+    if step is not None or running:
+        return step or Evict(running)
     let_go = (each for each in situation.gang.not_lost if not each.pod.gated_by(GATE) or _has_place(each, record))
     if not victims and not situation.gang.suffice(let_go):
         return _while_pods_come(situation, planned)
@@ -394,27 +393,26 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
     return Release(ready) if ready else _while_pods_come(situation, planned)
 
 
-def _before_devices_are_held(
-    situation: Situation, devices: DevicePlan, running: tuple[PlannedVictim, ...]
-) -> Step | None:
+def _before_devices_are_held(devices: DevicePlan, running: tuple[PlannedVictim, ...]) -> Step | None:
     """Return the step that is due before all claims have their devices and no rule is left; None if none is.
 
     :param running: the victims that are still to be evicted.
     """
+    step: Step | None = None
     if not devices.view.known or devices.missing:
-        return AwaitClaims(devices.missing)
-    if devices.doubled:
-        return Yield(devices, devices.doubled)
-    if devices.misallocated:
-        return GiveUp(devices.misallocated)
-    if not devices.unheld:
-        return Untaint(devices, devices.rules) if devices.rules else None
-    if devices.untainted:
-        return Taint(devices.untainted)
-    if running:
-        return None
-    holders = tuple(each for claim in devices.unheld for each in devices.rivals(claim))
-    return AwaitDevices(holders) if holders else Hold(devices, devices.unheld)
+        step = AwaitClaims(devices.missing)
+    elif devices.doubled:
+        step = Yield(devices, devices.doubled)
+    elif devices.misallocated:
+        step = GiveUp(devices.misallocated)
+    elif not devices.unheld:
+        step = Untaint(devices, devices.rules) if devices.rules else None
+    elif devices.untainted:
+        step = Taint(devices.untainted)
+    elif not running:
+        holders = tuple(each for claim in devices.unheld for each in devices.rivals(claim))
+        step = AwaitDevices(holders) if holders else Hold(devices, devices.unheld)
+    return step
 
 
 def _devices_taken(situation: Situation, record: PlanRecord, victims: Iterable[PlannedVictim]) -> str:
@@ -437,8 +435,8 @@ def _devices_taken(situation: Situation, record: PlanRecord, victims: Iterable[P
 def _gives_way(holder: ResourceClaim, situation: Situation, going: Collection[str]) -> bool:
     """Return whether the claim will soon be without devices, as far as the cluster shows.
 
-    All its pods are gone, are victims of the plan, or are gated and of lower priority than the gang: then the controller
-    itself gives up their devices.
+    All its pods are gone, are victims of the plan, or are gated and of lower priority than the gang. In the last case
+    the controller itself gives up their devices.
     """
     if not holder.status.reserved_for:
         return any(each.kind == "Pod" and each.uid not in situation.live for each in holder.metadata.owner_references)

@@ -175,9 +175,7 @@ def _unallocated(pod: Pod, view: DeviceView) -> Iterator[ResourceClaim]:
             yield claim
 
 
-def _lowest_that_helps(
-    pod: Pod, holding: Iterable[_Holding], snapshot: Snapshot, view: DeviceView
-) -> _Holding | None:
+def _lowest_that_helps(pod: Pod, holding: Iterable[_Holding], snapshot: Snapshot, view: DeviceView) -> _Holding | None:
     """Return the gang of lowest priority, the youngest first, whose devices may help the pod; None if there is none.
 
     The gang's priority is lower than the pod's, it holds devices of a DeviceClass that the pod asks for, and the pod

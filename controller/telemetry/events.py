@@ -74,7 +74,7 @@ DEVICES_LOST = Reason(
     "DevicesLost",
     Kind.WARNING,
     "Verifying",
-    "Other pods got or need devices of the plan before the release. The gang's devices are given up, and it is replanned.",
+    "Other pods got or need devices of the plan before the release. They are given up, and the gang is replanned.",
 )
 QUOTA_SHORT = Reason(
     "QuotaShort",

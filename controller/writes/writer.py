@@ -32,7 +32,6 @@ from kube.keys import API_VERSION, FIELD_MANAGER, PLAN, PLANNED_NODE, SPARED, TA
 from kube.objects import Pod, Struct
 from timing.clock import SYSTEM_CLOCK, Clock
 
-
 CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
 """The finalizer of an allocated claim. kube-scheduler writes it, too, and the claim controller removes it."""
 

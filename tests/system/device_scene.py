@@ -1,4 +1,4 @@
-"""A real control plane with devices by hand, and a controller in this process whose plans have devices.
+"""A real control plane with devices by hand, and a controller in this process, which a test can end at any write.
 
     rack r0: n0 n1      rack r1: n2 n3      each node: 64 cpu, 4 devices of the driver gpu.example.com
 
@@ -6,22 +6,20 @@ An audit log records every write to claims, with its author.
 """
 
 import json
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from random import Random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Any, Self
 
 from cli.installation.installed_objects import component_objects
 from cluster.api.connecting import connect
 from cluster.caches.cache import ClusterCache
-from cluster.devices.allocation import AllocatedDevice, ClaimAllocation, DeviceId
-from controller.cluster_view import ClusterView
 from controller.leadership.certificates import Keeping
 from controller.leadership.election import Term
 from controller.scheduling.planning_queue import PlanningQueue
@@ -36,10 +34,7 @@ from controlplane.deployment import Deployment
 from controlplane.recording import Recorder as Recorded
 from gangs.dialects.protection import protection
 from gangs.dialects.table import all_kinds
-from gangs.model import Gang, GangKey
 from kube.keys import GATE, SYSTEM_NAMESPACE
-from planning.decision import Assignment, Decision, Outcome
-from planning.message import Message
 from solver.problem import Limits
 
 Object = dict[str, Any]
@@ -70,7 +65,7 @@ rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Written_:
+class AuditedWrite:
     """One write to the API server, as its audit log has it. `author`: the user agent."""
 
     author: str
@@ -132,7 +127,7 @@ class DeviceScene:
     def create_shuffled(self, pods: Sequence[Object], seed: int) -> None:
         """Create these pods in a random order, by several clients."""
         order = list(pods)
-        Random(seed).shuffle(order)
+        Random(seed).shuffle(order)  # noqa: S311 - a seed is to be replayed
         with ThreadPoolExecutor(8) as executor:
             list(executor.map(partial(self.ask, "POST", PODS), order))
 
@@ -144,8 +139,8 @@ class DeviceScene:
     def leftovers(self) -> list[Object]:
         """The probes, and the claims of probes."""
         found = list[Object]()
-        for path in (f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods", f"{RESOURCE}/namespaces/{SYSTEM_NAMESPACE}/resourceclaims"):
-            found += self.ask("GET", path)["items"]
+        for root, plural in (("/api/v1", "pods"), (RESOURCE, "resourceclaims")):
+            found += self.ask("GET", f"{root}/namespaces/{SYSTEM_NAMESPACE}/{plural}")["items"]
         return found
 
     def status(self, name: str = "llm") -> Object:
@@ -161,7 +156,7 @@ class DeviceScene:
         """The node of each bound pod whose name begins so."""
         return {p["metadata"]["name"]: p["spec"]["nodeName"] for p in self.pods(prefix) if p["spec"].get("nodeName")}
 
-    def writes(self, author: str, resource: str, since: int = 0) -> list[Written_]:
+    def writes(self, author: str, resource: str, since: int = 0) -> list[AuditedWrite]:
         """The writes of this author to a resource of the audit log, from a line on."""
         found = []
         for line in self.log.read_text().splitlines()[since:]:
@@ -172,7 +167,7 @@ class DeviceScene:
             agent = event.get("userAgent", "").split("/")[0]
             if agent == author and of.get("resource") == resource:
                 code, said = answer.get("code", 0), answer.get("message", "")
-                found.append(Written_(agent, event["verb"], whole, of.get("name", ""), code, said))
+                found.append(AuditedWrite(agent, event["verb"], whole, of.get("name", ""), code, said))
         return found
 
     @contextmanager
@@ -194,7 +189,8 @@ class DeviceScene:
         for each in self.claims():
             path = f"{CLAIMS}/{each['metadata']['name']}"
             if each.get("status"):
-                self.plane.request("PATCH", f"{path}/status", {"status": {"allocation": None, "reservedFor": None}}, MERGE)
+                freed = {"status": {"allocation": None, "reservedFor": None}}
+                self.plane.request("PATCH", f"{path}/status", freed, MERGE)
             self.plane.request("PATCH", path, {"metadata": {"finalizers": None}}, MERGE)
             self.plane.request("DELETE", path)
         for each in self.rules():
@@ -297,8 +293,10 @@ def job(name: str, size: int) -> Object:
 def pod(name: str, claim: str, *, priority: str = "", **spec: Any) -> Object:
     """An ordinary pod that names a claim; "" for a claim of the template `one`."""
     named = {"resourceClaimName": claim} if claim else {"resourceClaimTemplateName": "one"}
-    container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": "10m"}, "claims": [{"name": "gpu"}]}}
-    whole = {"terminationGracePeriodSeconds": 0, "containers": [container], "resourceClaims": [{"name": "gpu", **named}]}
+    resources = {"requests": {"cpu": "10m"}, "claims": [{"name": "gpu"}]}
+    container = {"name": "main", "image": "pause", "resources": resources}
+    claims = [{"name": "gpu", **named}]
+    whole = {"terminationGracePeriodSeconds": 0, "containers": [container], "resourceClaims": claims}
     chosen = {"priorityClassName": priority} if priority else {}
     return {"metadata": {"name": name, "namespace": "default"}, "spec": {**whole, **chosen, **spec}}
 
@@ -320,7 +318,8 @@ def device_scene(folder: Path, *, more: Mapping[str, Sequence[str]] | None = Non
         plane.add_nodes(map(node, NODES))
         scene = DeviceScene(plane, log)
         for name, value in (("high", 1000), ("middle", 100), ("low", 1)):
-            scene.ask("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": name}, "value": value})
+            priority_class = {"metadata": {"name": name}, "value": value}
+            scene.ask("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", priority_class)
         chosen = [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]
         parameters = [{"opaque": {"driver": DRIVER, "parameters": {"apiVersion": "v1", "kind": "Config", "mode": "x"}}}]
         spec = {"selectors": chosen, "config": parameters}
@@ -331,58 +330,6 @@ def device_scene(folder: Path, *, more: Mapping[str, Sequence[str]] | None = Non
         account = f"{DEFAULT}/serviceaccounts/default"
         scene.wait(lambda: plane.request("GET", account).get("kind") == "ServiceAccount", "a service account")
         yield scene
-
-
-class NoDeviceError(Exception):
-    """No free device is left on the node of a member."""
-
-
-class FirstFit(PlanningQueue):
-    """A planning queue whose plans also have devices: for each member the first free ones of its node."""
-
-    def decide(self, gangs: Sequence[Gang], cluster_view: ClusterView) -> Mapping[GangKey, Decision | None]:
-        """Add devices to each new plan."""
-        decided = super().decide(gangs, cluster_view)
-        return {key: self._with_devices(each, cluster_view) if each else each for key, each in decided.items()}
-
-    def _with_devices(self, decision: Decision, cluster_view: ClusterView) -> Decision:
-        known: dict[int, tuple[Decision, Decision]] = self.__dict__.setdefault("_planned_devices", {})
-        if decision.outcome is not Outcome.PLACED:
-            return decision
-        if id(decision) not in known:
-            taken = set(cluster_view.devices.holders)
-            taken -= _held_by(decision, cluster_view)
-            try:
-                assignments = tuple(_assigned(each, taken) for each in decision.assignments)
-                known[id(decision)] = decision, replace(decision, assignments=assignments)
-            except NoDeviceError:
-                refusal = Decision(decision.gang, decision.key, Outcome.UNPLACEABLE, Message.of("no device is left"))
-                known[id(decision)] = decision, refusal
-        return known[id(decision)][1]
-
-
-def _held_by(decision: Decision, cluster_view: ClusterView) -> set[DeviceId]:
-    """Return the devices of the gang's own claims, which its next plan may use again."""
-    uids = {each.member.pod.metadata.uid for each in decision.assignments}
-    claims = cluster_view.devices.held_for(uids)
-    return {DeviceId(r.driver, r.pool, r.device) for c in claims if c.status.allocation for r in c.status.allocation.devices.results}
-
-
-def _assigned(assignment: Assignment, taken: set[DeviceId]) -> Assignment:
-    member, found = assignment.member.pod, list[ClaimAllocation]()
-    for entry in member.spec.resource_claims if not member.bound else ():
-        ids = (DeviceId(DRIVER, assignment.node, f"gpu-{i}") for i in range(DEVICES))
-        free = next((each for each in ids if each not in taken), None)
-        if free is None:
-            raise NoDeviceError
-        taken.add(free)
-        name = entry.get("resourceClaimName") or ""
-        own = "" if name else entry["name"]
-        devices = (AllocatedDevice("gpu", free),)
-        found.append(
-            ClaimAllocation(member.metadata.namespace, name, assignment.node, devices, (member.metadata.name,), own)
-        )
-    return replace(assignment, devices=tuple(found))
 
 
 class MortalWriter(Writer):
@@ -403,7 +350,7 @@ class Leader:
     before: Callable[["Leader", str, str], None] | None = None
     writes: list[str] = field(default_factory=list)
 
-    def __enter__(self) -> "Leader":
+    def __enter__(self) -> Self:
         """Fill the caches and lead."""
         transport = connect(str(self.scene.plane.kubeconfig_for(SYSTEM_NAMESPACE, "phalanx-controller")))
         self.term = Term(3600.0, time.monotonic(), time.monotonic)
@@ -414,7 +361,7 @@ class Leader:
         limits = Limits(seconds=30.0)
         lanes = Lanes(ThreadExecutor("prompt"), ThreadExecutor("patient"))
         self.planners = Planners(
-            FirstFit(limits, metrics, lanes, self.cache.wake),
+            PlanningQueue(limits, metrics, lanes, self.cache.wake),
             RestartChecks(ThreadExecutor("restarts"), limits, self.cache.wake),
         )
         settings = Settings(None, "test", 30.0, 4.0, 5.0, Keeping(None))

@@ -1,8 +1,6 @@
 """Gangs whose devices are held, on a real control plane: allocated by Phalanx before they are released.
 
-    rack r0: n0 n1      rack r1: n2 n3      each node: 64 cpu, 4 devices
-
-The plans' devices come from a stand-in for the planner (`device_scene.FirstFit`).
+rack r0: n0 n1      rack r1: n2 n3      each node: 64 cpu, 4 devices
 """
 
 from collections.abc import Callable, Iterator
@@ -26,8 +24,6 @@ from device_scene import (
 )
 from system import unschedulable
 
-from planning import planner
-
 pytestmark = pytest.mark.controlplane
 
 
@@ -46,9 +42,8 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 @pytest.fixture
-def scene(lab: DeviceScene, monkeypatch: pytest.MonkeyPatch) -> Iterator[DeviceScene]:
-    """The cluster without workloads, claims and rules. Gangs with claims are planned."""
-    monkeypatch.setattr(planner, "unplanned_devices", lambda *_: None)
+def scene(lab: DeviceScene) -> Iterator[DeviceScene]:
+    """The cluster without workloads, claims and rules."""
     yield lab
     lab.clear()
 
@@ -99,24 +94,31 @@ def test_a_job_gets_the_planned_devices_and_the_scheduler_writes_no_claim(scene:
 @pytest.mark.timeout(1800)
 def test_a_leader_that_dies_before_any_write_leaves_what_the_next_one_finishes(scene: DeviceScene) -> None:
     """Each round ends the leader's term before one more write. A rival of the gang waits for every device meanwhile."""
-    last = 0
     for number in range(1, MOST_WRITES):
-        mark, name = scene.mark(), f"g{number}"
-        with scene.history() as history:
-            submit(scene, name, 2)
-            with Leader(scene, before=dies_before(number)) as first:
-                scene.wait(lambda: first.term.left() <= 0 or len(scene.bound(name)) == 2, "the death")
-            last = len(first.writes)
-            with Leader(scene):
-                scene.wait(lambda: len(scene.bound(name)) == 2, f"{name} to be bound")
-                scene.wait(lambda: not scene.rules(), "the rules to be gone")
-                scene.wait(lambda: not scene.leftovers(), "the probes to be gone")
-        assert history.doubled == {}, number
-        assert scene.writes("kube-scheduler", "resourceclaims", mark) == [], number
-        scene.clear()
-        if last < number:
+        if crashed(scene, number) < number:
             return
-    pytest.fail(f"the protocol has more than {last} writes")
+    pytest.fail(f"the protocol has {MOST_WRITES} writes or more")
+
+
+def crashed(scene: DeviceScene, number: int) -> int:
+    """Let one leader die before its write of this number, and another one finish. Return the first one's writes."""
+    mark, name = scene.mark(), f"g{number}"
+
+    def whole() -> bool:
+        return len(scene.bound(name)) == 2
+
+    with scene.history() as history:
+        submit(scene, name, 2)
+        with Leader(scene, before=dies_before(number)) as first:
+            scene.wait(lambda: first.term.left() <= 0 or whole(), "the death")
+        with Leader(scene):
+            scene.wait(whole, f"{name} to be bound")
+            scene.wait(lambda: not scene.rules(), "the rules to be gone")
+            scene.wait(lambda: not scene.leftovers(), "the probes to be gone")
+    assert history.doubled == {}, number
+    assert scene.writes("kube-scheduler", "resourceclaims", mark) == [], number
+    scene.clear()
+    return len(first.writes)
 
 
 def test_a_member_whose_template_is_missing_is_waited_for(scene: DeviceScene) -> None:
@@ -137,7 +139,7 @@ def test_a_member_whose_template_is_missing_is_waited_for(scene: DeviceScene) ->
 def test_a_device_that_another_client_allocates_meanwhile_is_yielded(scene: DeviceScene) -> None:
     """The other claim keeps the device, a waiting pod does not get it either, and the gang starts elsewhere."""
 
-    def double(leader: Leader, method: str, path: str) -> None:
+    def double(_: Leader, method: str, path: str) -> None:
         if method == "DELETE" and "devicetaintrules/phalanx-taking" in path and not first:
             first.extend(device for claim in scene.claims("llm") for device in devices_of(claim))
             scene.allocate("rival", "rival", *first[0])
@@ -148,7 +150,7 @@ def test_a_device_that_another_client_allocates_meanwhile_is_yielded(scene: Devi
     with scene.history() as history, Leader(scene, before=double):
         submit(scene, "llm", 2)
         scene.wait(lambda: len(scene.bound("llm")) == 2, "the gang to be bound")
-        assert [name for name in scene.yielding()] != []
+        assert scene.yielding() != []
         assert first[0] not in [device for claim in scene.claims("llm") for device in devices_of(claim)]
         scene.ask("DELETE", f"{PODS}/rival?gracePeriodSeconds=0")
         scene.plane.request("DELETE", f"{CLAIMS}/rival")
@@ -201,5 +203,6 @@ def test_gangs_that_race_rivals_are_whole_and_no_device_is_doubled(scene: Device
 def settled(scene: DeviceScene) -> bool:
     """Whether each gang is bound or has no plan, and each rival is bound or unschedulable."""
     bound = scene.bound("")
-    gangs = [len([name for name in bound if name.startswith(f"g{of}-")]) in (2,) or not scene.holds(f"g{of}") for of in range(4)]
+    counts = [len([name for name in bound if name.startswith(f"g{of}-")]) for of in range(4)]
+    gangs = [count == 2 or not scene.holds(f"g{of}") for of, count in enumerate(counts)]
     return all(gangs) and all(each["metadata"]["name"] in bound or unschedulable(each) for each in scene.pods("rival"))
