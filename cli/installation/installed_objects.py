@@ -26,7 +26,7 @@ SYSTEM_FILES = (
     "schedulers.yaml",
 )
 ACCESS_BY_CHOICE = (("atomic-release", ("access.yaml",)), ("devices", ("access.yaml", "guard.yaml")))
-"""Folders of manifests/, each with its files: the optional components that bring rights, and policies that limit these."""
+"""The optional components that bring rights: folders of manifests/, each with its files."""
 OURS = {"app.kubernetes.io/name": "phalanx"}
 """The label on CRDs that Phalanx has installed. A CRD of the same name that another system installed lacks it."""
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from cluster.snapshot import Snapshot
-from controller.acting.holding import DeviceHolder
+from controller.acting.holding import DeviceHolder, DeviceStep
 from controller.acting.placeholders import free, hold
 from controller.acting.probe import Probes
 from controller.acting.release_groups import (
@@ -27,18 +27,13 @@ from controller.release.next_step import (
     Cause,
     Evict,
     Free,
-    GiveUp,
-    Hold,
     NeedPlan,
     Nominate,
     Planned,
     Postponed,
     Release,
     Renominate,
-    Taint,
     TakeOver,
-    Untaint,
-    Yield,
 )
 from controller.release.patches import in_order, release_patch
 from controller.release.pinning import solved_domain
@@ -83,7 +78,7 @@ class PlanExecutor:
         """Carry out the step of every gang, after reading whether the scheduler has tried the probe."""
         self._probes.read(cluster_view.system)
         self._devices.read(cluster_view)
-        return self._error_backoff.run_steps(gang_states, lambda each: self._act(each, cluster_view))
+        return self._error_backoff.run_steps(gang_states, lambda each: self._step(each, cluster_view))
 
     def finish(
         self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView, known: Collection[GangKey]
@@ -100,8 +95,13 @@ class PlanExecutor:
             if cluster_view.kept.gang(key) is None and key not in known:
                 free(self._writer, held.values())
 
-    def _act(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
+    def _step(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
         self._unfinished.settle(gang_state, partial(_members, gang_state))
+        if isinstance(gang_state.step, DeviceStep):
+            return self._devices.act(gang_state, gang_state.step, cluster_view)
+        return self._act(gang_state, cluster_view)
+
+    def _act(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
         effects = Effects()
         match gang_state.step:
             case NeedPlan() if not gang_state.deferred:
@@ -116,8 +116,6 @@ class PlanExecutor:
             case Free(placeholders):
                 self._unsettle(gang_state)
                 effects = Effects.of(free(self._writer, placeholders))
-            case Taint() | GiveUp() | Hold() | Yield() | Untaint():
-                effects = self._devices.act(gang_state, gang_state.step, cluster_view)
             case AwaitVictims():
                 self._unsettle(gang_state)
             case Evict(victims):

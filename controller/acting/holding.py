@@ -93,9 +93,7 @@ class DeviceHolder:
             self._writer.all(partial(self._writer.create, RULES, taking_rule(plan_id, pool)) for pool in pools)
         )
 
-    def hold(
-        self, devices: DevicePlan, claims: Sequence[PlannedClaim], cluster_view: ClusterView
-    ) -> Effects:
+    def hold(self, devices: DevicePlan, claims: Sequence[PlannedClaim], cluster_view: ClusterView) -> Effects:
         """Allocate the planned devices to these claims, once the scheduler allocates the devices to no other claim.
 
         Nothing is written before the scheduler has seen the rules, or while a pod that it is about to bind may have

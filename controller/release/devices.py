@@ -310,6 +310,7 @@ def wanting(devices: DevicePlan, pool: Pool) -> tuple[str, dict[str, Any]] | Non
             if (each.device.driver, each.device.pool) != pool or each.admin_access or each.request not in requests:
                 continue
             request = requests[each.request]
-            wanted = {"deviceClassName": request.device_class_name, "selectors": msgspec.to_builtins(request.selectors)}
+            selectors = [msgspec.to_builtins(each) for each in request.selectors]
+            wanted = {"deviceClassName": request.device_class_name, "selectors": selectors}
             return planned.allocation.node, {"devices": {"requests": [{"name": "probe", "exactly": wanted}]}}
     return None

@@ -127,9 +127,7 @@ def test_a_member_whose_template_is_missing_is_waited_for(scene: DeviceScene) ->
     late["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "late"}]
     scene.ask("POST", PODS, late)
     with Leader(scene):
-        scene.wait(lambda: scene.status().get("reason") == "ClaimsMissing", "the reason")
-        message = "capacity is reserved; waits for the ResourceClaim gpu of pod llm-0 to be created"
-        assert scene.status()["message"] == message
+        scene.wait(lambda: "ResourceClaimTemplate late" in scene.status().get("message", ""), "the message")
         assert scene.rules() == []
         scene.ask("POST", TEMPLATES, {"metadata": {"name": "late"}, "spec": {"spec": claim_spec()}})
         scene.wait(lambda: scene.bound("llm"), "the member to be bound")
