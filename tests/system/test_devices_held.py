@@ -8,12 +8,16 @@ from collections.abc import Callable, Iterator
 import pytest
 from device_scene import (
     CLAIMS,
+    DRIVER,
     GANGS,
     JOBS,
+    MERGE,
     PODS,
+    RESOURCE,
     TEMPLATES,
     DeviceScene,
     Leader,
+    Object,
     claim_spec,
     device_scene,
     devices_of,
@@ -22,7 +26,12 @@ from device_scene import (
     member,
     pod,
 )
+from kubernetes.client.exceptions import ApiException
 from system import unschedulable
+
+from cluster.api.connecting import connect
+from cluster.api.transport import message_of
+from kube.keys import PLAN, SYSTEM_NAMESPACE
 
 pytestmark = pytest.mark.controlplane
 
@@ -204,3 +213,31 @@ def settled(scene: DeviceScene) -> bool:
     counts = [len([name for name in bound if name.startswith(f"g{of}-")]) for of in range(4)]
     gangs = [count == 2 or not scene.holds(f"g{of}") for of, count in enumerate(counts)]
     return all(gangs) and all(each["metadata"]["name"] in bound or unschedulable(each) for each in scene.pods("rival"))
+
+
+def test_the_controller_cannot_touch_a_claim_that_it_has_not_allocated(scene: DeviceScene) -> None:
+    """The rights of its service account, and the policies that limit them."""
+    ours = connect(str(scene.plane.kubeconfig_for(SYSTEM_NAMESPACE, "phalanx-controller")))
+
+    def refusal(path: str, patch: Object, method: str = "PATCH") -> str:
+        with pytest.raises(ApiException) as error:
+            ours.request(method, path, body=patch, content_type=MERGE if method == "PATCH" else "application/json")
+        return message_of(error.value)
+
+    scene.ask("POST", PODS, pod("theirs", "", nodeSelector={"kubernetes.io/hostname": "n0"}))
+    scene.wait(lambda: scene.bound("theirs"), "the pod to be bound")
+    (claim,) = scene.claims("theirs")
+    path, freed = f"{CLAIMS}/{claim['metadata']['name']}", {"status": {"allocation": None, "reservedFor": None}}
+    assert "may only allocate claims, and deallocate claims that it has allocated" in refusal(f"{path}/status", freed)
+    mark = {"metadata": {"annotations": {PLAN: "p"}}}
+    assert "may only mark a claim without devices as its own" in refusal(path, mark)
+    assert "may only mark a claim" in refusal(path, {"metadata": {"finalizers": None}})
+    whole = {"metadata": {"name": "more"}, "spec": claim_spec()}
+    assert "cannot create resource" in refusal(CLAIMS, whole, "POST")
+    system = f"{RESOURCE}/namespaces/{SYSTEM_NAMESPACE}/resourceclaims"
+    scene.ask("POST", system, {"metadata": {"name": "probe-x"}, "spec": claim_spec()})
+    results = [{"request": "gpu", "driver": DRIVER, "pool": "n0", "device": "gpu-3"}]
+    taken = {"status": {"allocation": {"devices": {"results": results}}}}
+    answer = scene.plane.request("PATCH", f"{system}/probe-x/status", taken, MERGE)
+    assert "no claim in the namespace of Phalanx is allocated" in answer["message"]
+    scene.ask("DELETE", f"{system}/probe-x")
