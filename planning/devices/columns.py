@@ -184,8 +184,11 @@ def device_columns(gangs: Sequence[Gang], snapshot: Snapshot, *, priority: int) 
     table = DemandTable(devices, frozenset(pod.key for pod in asking if pod.gated_by(GATE)))
     demands = {pod.key: table.of(pod) for pod in asking}
     users, one_node = _sharing(planned, demands)
-    demands = _carried(demands, users)
-    for request in requests_of(demands.values()):
+    if one_node:
+        demands = _carried(demands, users)
+    distinct = tuple({id(each): each for each in demands.values()}.values())
+    requests = requests_of(distinct)
+    for request in requests:
         check_planned(request, devices.inventory)
     gone, leaving = _gone(snapshot, members, priority)
     free, terminating = _free(devices, gone, leaving)
@@ -196,24 +199,31 @@ def device_columns(gangs: Sequence[Gang], snapshot: Snapshot, *, priority: int) 
         free=free,
         gone=frozenset(gone | leaving),
         devices=devices,
-        concerned=concerned_contents(requests_of(demands.values()), devices.inventory),
+        concerned=concerned_contents(requests, devices.inventory),
     )
-    simple = all(claim.asked.by_number for demand in demands.values() for claim in demand.claims)
-    if simple and not any(shares_counters(each, devices.inventory) for each in requests_of(demands.values())):
+    simple = all(claim.asked.by_number for demand in distinct for claim in demand.claims)
+    if simple and not any(shares_counters(each, devices.inventory) for each in requests):
         return _by_number(start, snapshot, terminating)
     return _by_search(start, snapshot, terminating)
 
 
 def _by_number(start: DeviceColumns, snapshot: Snapshot, terminating: Flags) -> DeviceColumns:
     inventory = start.devices.inventory
-    numbers = {key: numbers_of(demand) for key, demand in start.demands.items()}
-    kinds = tuple(dict.fromkeys(kind for each in numbers.values() for kind in each))
+    by_identity = {id(demand): demand for demand in start.demands.values()}
+    distinct = {one: numbers_of(demand) for one, demand in by_identity.items()}
+    kinds = tuple(dict.fromkeys(kind for each in distinct.values() for kind in each))
     flags = [accepted(kind, inventory) for kind in kinds]
     sets = limiting_sets(flags)
     names = _names([[kinds[one].label for one in one_set] for one_set in sets])
     matching = {
         name: np.logical_or.reduce([flags[one] for one in one_set])[inventory.content]
         for name, one_set in zip(names, sets, strict=True)
+    }
+    asked = {
+        one: {
+            name: sum(each.get(kinds[kind], 0) for kind in one_set) for name, one_set in zip(names, sets, strict=True)
+        }
+        for one, each in distinct.items()
     }
     at = _positions(inventory, snapshot)
     room = {
@@ -226,12 +236,7 @@ def _by_number(start: DeviceColumns, snapshot: Snapshot, terminating: Flags) -> 
     return replace(
         start,
         names=tuple(names),
-        asked={
-            key: {
-                name: sum(each.get(kinds[one], 0) for one in one_set) for name, one_set in zip(names, sets, strict=True)
-            }
-            for key, each in numbers.items()
-        },
+        asked={key: asked[id(demand)] for key, demand in start.demands.items()},
         room=room,
         largest={
             name: max(_counted(each, inventory, at, snapshot).tolist(), default=0) for name, each in matching.items()
