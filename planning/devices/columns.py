@@ -169,12 +169,38 @@ def freed(pods: Collection[str], devices: Devices, gone: Collection[str]) -> Ite
     yield from (position for position, count in counts.items() if devices.holders[position] == count)
 
 
+class _Known(NamedTuple):
+    """The last result of `device_columns`, with its arguments."""
+
+    gangs: tuple[Gang, ...]
+    snapshot: Snapshot
+    priority: int
+    columns: DeviceColumns
+
+
+_last: list[_Known] = []
+
+
 def device_columns(gangs: Sequence[Gang], snapshot: Snapshot, *, priority: int) -> DeviceColumns:
     """Return the devices as resources of the problem in which the members of these gangs are placed.
 
     `priority`: the gangs' priority. Devices that are only held for pods of lower priority count as free. The claims of
     gangs that ignore them by annotation are not planned. Raises `NotPlannedError`.
+
+    The last result is kept: whether a gang can be planned is asked right before its problem is stated.
     """
+    every = tuple(gangs)
+    for known in _last[:1]:
+        same = known.snapshot is snapshot and known.priority == priority and len(known.gangs) == len(every)
+        if same and all(one is other for one, other in zip(known.gangs, every, strict=True)):
+            return known.columns
+    columns = _columns(every, snapshot, priority)
+    if columns is not NO_DEVICES:
+        _last[:] = [_Known(every, snapshot, priority, columns)]
+    return columns
+
+
+def _columns(gangs: Sequence[Gang], snapshot: Snapshot, priority: int) -> DeviceColumns:
     devices = snapshot.devices
     planned = [gang for gang in gangs if not gang.ignores_claims]
     members = [member for gang in planned for member in gang.members]

@@ -115,6 +115,7 @@ def _template(draw: random.Random, name: str, *, claims_of_one: bool) -> Manifes
         if len(requests) > 1 and draw.random() < 0.3:
             constraint["requests"] = ["one"]
         constraints.append(constraint)
+        requests[0]["exactly"].update({"count": 2} if "count" in requests[0]["exactly"] else {})
     if draw.random() < 0.12 and not claims_of_one:
         few, many = _exactly(draw), _exactly(draw)
         requests[0] = {
@@ -156,7 +157,7 @@ def _members(draw: random.Random, claims: list[Manifest], known: list[tuple[str,
         claims.append(devices.claim("shared", _request(draw, "gpu")))
         shared = [{"name": "shared", "resourceClaimName": "shared"}]
     pinned = []
-    if draw.random() < 0.1 and known:
+    if draw.random() < 0.2 and known:
         node, device = draw.choice(known)
         if not any((node, device) == (r["pool"], r["device"]) for c in claims for r in _results(c)):
             claims.append(devices.claim("early", devices=[(node, device)]))
