@@ -121,11 +121,7 @@ class DeviceColumns:
     def _freed_on(self, node: str, pods: Sequence[str], profiles: Profiles) -> dict[str, tuple[int, ...]] | None:
         """Return the amounts that each pod's eviction frees on a node; None if evictions do not add up."""
         inventory = self.devices.inventory
-        concerned = [
-            pod
-            for pod in pods
-            if any(self.concerned[inventory.content[each]] for each in freed((pod,), self.devices, self.gone))
-        ]
+        concerned = [pod for pod in pods if any(map(self._matters, freed((pod,), self.devices, self.gone)))]
         if len(concerned) > _MOST_VICTIMS:
             return None
 
@@ -141,6 +137,11 @@ class DeviceColumns:
                 if (amounts(some) != before + sum(single[pod] for pod in some)).any():
                     return None
         return {pod: tuple(each.tolist()) for pod, each in single.items()}
+
+    def _matters(self, position: int) -> bool:
+        """Return whether a device counts for the gang: a request selects it, or it consumes counters of others."""
+        content = self.devices.inventory.content[position]
+        return bool(self.concerned[content] or self.devices.inventory.contents[content].device.consumes_counters)
 
     def _exact_amounts(self, node: NodeDevices, profiles: Profiles) -> tuple[int, ...]:
         """Return the node's amounts. Where they are not exact, return what is surely there: nothing."""

@@ -110,13 +110,13 @@ def _template(draw: random.Random, name: str, *, claims_of_one: bool) -> Manifes
         requests.append(_request(draw, "two"))
     constraints = []
     if draw.random() < 0.25:
-        kind = draw.choice(("matchAttribute", "matchAttribute", "distinctAttribute"))
+        kind = draw.choice(("matchAttribute", "distinctAttribute"))
         constraint: dict[str, Any] = {kind: f"{DRIVER}/numa"}
         if len(requests) > 1 and draw.random() < 0.3:
             constraint["requests"] = ["one"]
         constraints.append(constraint)
         requests[0]["exactly"].update({"count": 2} if "count" in requests[0]["exactly"] else {})
-    if draw.random() < 0.12 and not claims_of_one:
+    if draw.random() < 0.18 and not claims_of_one:
         few, many = _exactly(draw), _exactly(draw)
         requests[0] = {
             "name": "one",
