@@ -68,6 +68,10 @@ class Inventory:
     flags: dict[Hashable, Flags] = field(default_factory=dict)
     """Cache of callers: flags of `contents`, by a key that says what they mean."""
 
+    def content_at(self, position: int) -> Content:
+        """Return the content of the device at this position."""
+        return self.contents[int(self.content[position])]
+
     def on(self, node: str) -> range:
         """Return the positions of the devices on a node, which are consecutive."""
         place = self.places.get(node)

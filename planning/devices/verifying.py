@@ -123,9 +123,7 @@ def _faults_of_request(
         if not each.admin_access and _is_held(on_node[each.device], gone, devices):
             yield f"{each.device.device} has another holder"
     if request.allocation_mode == "All":
-        every = sum(
-            _selects(request, inventory.contents[inventory.content[position]], devices) for position in on_node.values()
-        )
+        every = sum(_selects(request, inventory.content_at(position), devices) for position in on_node.values())
         if len(got) != every or node in inventory.incomplete:
             yield "not all devices"
     elif len(got) != request.count:
@@ -140,8 +138,7 @@ def _selects(request: ExactDeviceRequest, content: Content, devices: Devices) ->
 
 
 def _content(each: AllocatedDevice, devices: Devices) -> Content:
-    inventory = devices.inventory
-    return inventory.contents[inventory.content[inventory.positions[each.device]]]
+    return devices.inventory.content_at(devices.inventory.positions[each.device])
 
 
 def _is_held(position: int, gone: Collection[str], devices: Devices) -> bool:
@@ -172,7 +169,7 @@ def _taken_twice(placed: Sequence[PlacedPod], gone: Collection[str], devices: De
     yield from (
         f"{device.device} of {device.pool} is given {count} times" for device, count in taken.items() if count > 1
     )
-    contents = {device: inventory.contents[inventory.content[inventory.positions[device]]] for device in taken}
+    contents = {device: inventory.content_at(inventory.positions[device]) for device in taken}
     pools = {(each.driver, each.pool) for each, content in contents.items() if content.device.consumes_counters}
     for driver, pool in pools:
         used: defaultdict[tuple[str, str], Decimal] = defaultdict(Decimal)
@@ -181,7 +178,7 @@ def _taken_twice(placed: Sequence[PlacedPod], gone: Collection[str], devices: De
                 continue
             if identity not in taken and not _is_held(position, gone, devices):
                 continue
-            for consumed in inventory.contents[inventory.content[position]].device.consumes_counters:
+            for consumed in inventory.content_at(position).device.consumes_counters:
                 for name, counter in consumed.counters.items():
                     used[consumed.counter_set, name] += exact(counter.value)
         for one_set, counters in inventory.counters[driver, pool].items():
