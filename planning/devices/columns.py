@@ -31,7 +31,7 @@ from planning.devices.demands import (
     requests_of,
 )
 from planning.devices.kinds import accepted, check_planned, shares_counters
-from planning.devices.node_search import NodeDevices, concerned_contents, node_devices
+from planning.devices.node_search import concerned_contents, node_devices
 
 _MOST_VICTIMS = 6
 """The most pods of one node whose evictions are tried in all combinations (64), if more than numbers matter."""
@@ -125,27 +125,24 @@ class DeviceColumns:
         if len(concerned) > _MOST_VICTIMS:
             return None
 
-        def amounts(victims: Iterable[str]) -> IntColumn:
-            free = self.free.copy()
-            free[list(freed(tuple(victims), self.devices, self.gone))] = True
-            return np.array(self._exact_amounts(node_devices(node, inventory, free, self.concerned), profiles))
-
-        before = amounts(())
-        single = {pod: amounts((pod,)) - before for pod in concerned}
-        for size in range(2, len(concerned) + 1):
+        found: dict[tuple[str, ...], IntColumn] = {}
+        for size in range(len(concerned) + 1):
             for some in combinations(concerned, size):
-                if (amounts(some) != before + sum(single[pod] for pod in some)).any():
+                free = self.free.copy()
+                free[list(freed(some, self.devices, self.gone))] = True
+                after = node_devices(node, inventory, free, self.concerned)
+                if not profiles.is_exact(after):
                     return None
+                found[some] = np.array(profiles.amounts(after), dtype=np.int64)
+        single = {pod: found[pod,] - found[()] for pod in concerned}
+        if any((each != found[()] + sum(single[pod] for pod in some)).any() for some, each in found.items()):
+            return None
         return {pod: tuple(each.tolist()) for pod, each in single.items()}
 
     def _matters(self, position: int) -> bool:
         """Return whether a device counts for the gang: a request selects it, or it consumes counters of others."""
         content = self.devices.inventory.content[position]
         return bool(self.concerned[content] or self.devices.inventory.contents[content].device.consumes_counters)
-
-    def _exact_amounts(self, node: NodeDevices, profiles: Profiles) -> tuple[int, ...]:
-        """Return the node's amounts. Where they are not exact, return what is surely there: nothing."""
-        return profiles.amounts(node) if profiles.is_exact(node) else (0,) * len(self.names)
 
     def on(self, nodes: Collection[str]) -> Flags:
         """Return which devices of the inventory are on one of these nodes."""

@@ -247,15 +247,15 @@ def requests_of(demands: Iterable[PodDemand]) -> list[Request]:
     return list(dict.fromkeys(every))
 
 
-def most_devices(asked: Asked) -> int:
-    """Return how many devices the claim takes for itself: of alternatives the most, and 1 for "all devices"."""
-    return sum(max(_taken(each) for each in alternatives) for alternatives in asked.requests)
+def most_devices(asked: Asked, *, every: int) -> int:
+    """Return how many devices the claim takes for itself: of alternatives the most, and `every` for "all devices"."""
+    return sum(max(_taken(each, every) for each in alternatives) for alternatives in asked.requests)
 
 
-def _taken(request: Request) -> int:
+def _taken(request: Request, every: int) -> int:
     if request.admin:
         return 0
-    return 1 if request.every else request.count
+    return every if request.every else request.count
 
 
 def claims_asked(claims: Sequence[ClaimDemand]) -> tuple[Asked, ...]:
