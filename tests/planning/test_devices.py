@@ -11,6 +11,7 @@ import scenes
 from planning.decision import Decision, Outcome
 from planning.messages.solve_report import solve_report
 
+OWN = f'device.attributes["{devices.DRIVER}"]'
 RACKS = """
 r1: n1 n2
 r2: n3 n4
@@ -281,11 +282,45 @@ def test_a_claim_of_which_only_some_pods_make_use_is_named() -> None:
 
 def test_devices_that_evictable_pods_share_leave_a_rejection_unproven() -> None:
     """Only both evictions together free the device, which no amount of one pod can say."""
-    entry = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "common"}], "cpu": 0}
-    sharing = [scenes.running(name, "n3", **entry) for name in ("x", "y")]
+    entry = [{"name": "gpu", "resourceClaimName": "common"}]
+    sharing = [scenes.running(name, "n3", cpu=0, resourceClaims=entry) for name in ("x", "y")]
     common = devices.claim("common", devices=[("n3", "gpu-0")], pods=["x", "y"])
     decision = decided(one_node(1), sharing, common, scenes.gang(minMember=1), members(1, priority=9))
     assert (decision.outcome, decision.proof) == (Outcome.UNPLACEABLE, "Unproven")
+
+
+def test_evicting_a_pod_with_another_partition_of_the_card_frees_counters() -> None:
+    """The gang does not select the device of the running pod."""
+    counters = {"counterSet": "card", "counters": {"slices": {"value": "2"}}}
+    parts = [
+        devices.device(f"gpu-{place}", attributes={"model": model}, consumesCounters=[counters])
+        for place, model in enumerate("ab")
+    ]
+    card = [{"name": "card", "counters": {"slices": {"value": "2"}}}]
+    there = [*one_node(0), devices.resource_slice("n3", parts, sharedCounters=card)]
+    of_a = devices.template(devices.request("gpu", 1, devices.DRIVER, f'{OWN}.model == "a"'), name="a")
+    claim = devices.of_template("a")
+    decision = decided(
+        there, of_a, scenes.gang(minMember=1), members(1, priority=9, **claim), devices.user("x", "n3", "gpu-1")
+    )
+    assert [each.name for each in decision.evictions] == ["x"]
+    assert got(decision) == ["n3/gpu-0"]
+
+
+def test_an_eviction_frees_all_devices_of_a_node_beside_claims_of_one() -> None:
+    """No node has all of its devices free, and a claim of one device may not be on the node of the eviction."""
+    every = devices.template(
+        {"name": "gpu", "exactly": {"deviceClassName": devices.DRIVER, "allocationMode": "All"}}, name="every"
+    )
+    there = cluster(n1=0, n2=2, n3=3, n4=0)
+    others = [*devices.user("x", "n2", "gpu-0"), *devices.user("y", "n3", "gpu-0", priority=99)]
+    pods = [
+        *scenes.members(2, cpu=1, priority=9, **devices.of_template()),
+        scenes.pod("llm-2", gang="llm", cpu=1, priority=9, **devices.of_template("every")),
+    ]
+    decision = decided(there, every, scenes.gang(minMember=3), pods, others)
+    assert got(decision) == ["n3/gpu-1", "n3/gpu-2", "n2/gpu-0 n2/gpu-1"]
+    assert ([each.name for each in decision.evictions], decision.proof) == (["x"], "Optimal")
 
 
 def test_only_the_newest_generation_of_a_pool_counts_and_only_a_complete_one() -> None:
