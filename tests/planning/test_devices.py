@@ -368,3 +368,18 @@ def test_a_gang_that_needs_more_devices_than_there_are_never_fits() -> None:
         cluster(), scenes.gang(minMember=5, required="rack"), members(5), devices.user("other", "n3", "gpu-0")
     )
     assert fitting.message.startswith("needs 5 pods in one rack: r2 fits 4 of 5")
+
+
+def test_older_versions_with_other_fields_are_refused() -> None:
+    old = {**devices.template(), "apiVersion": "resource.k8s.io/v1beta1"}
+    run = scenes.solved(scenes.topology(["rack"]), scenes.nodes(RACKS, ["rack"]), old)
+    assert [each.problem for each in run.mistakes] == [
+        '"resource.k8s.io/v1beta1" of ResourceClaimTemplate has other fields than those that are read; '
+        "write resource.k8s.io/v1"
+    ]
+
+
+def test_a_misspelt_field_of_a_claim_is_a_mistake() -> None:
+    wrong = devices.template({"name": "gpu", "exactly": {"deviceClassName": "x", "counts": 2}})
+    run = scenes.solved(scenes.topology(["rack"]), scenes.nodes(RACKS, ["rack"]), wrong)
+    assert [each.path for each in run.mistakes] == ["spec.spec.devices.requests[0].exactly.counts"]
