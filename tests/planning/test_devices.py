@@ -382,4 +382,4 @@ def test_older_versions_with_other_fields_are_refused() -> None:
 def test_a_misspelt_field_of_a_claim_is_a_mistake() -> None:
     wrong = devices.template({"name": "gpu", "exactly": {"deviceClassName": "x", "counts": 2}})
     run = scenes.solved(scenes.topology(["rack"]), scenes.nodes(RACKS, ["rack"]), wrong)
-    assert [each.path for each in run.mistakes] == ["spec.spec.devices.requests[0].exactly.counts"]
+    assert [each.field for each in run.mistakes] == ["spec.spec.devices.requests[0].exactly.counts"]
