@@ -21,7 +21,7 @@ from kube.devices import (
 from kube.objects import Pod
 
 NO_POD = ""
-"""Stands for a consumer of a claim that is no pod. Its devices never become free."""
+"""The key of a consumer that is not a pod. The devices of its claim never become free."""
 
 
 class DeviceObjects(NamedTuple):
@@ -134,7 +134,7 @@ class Devices:
             AllocatedDevice(each.request, DeviceId(each.driver, each.pool, each.device), each.admin_access)
             for each in results
         )
-        # Nobody deallocates a claim that no pod uses: it keeps its devices until it is deleted.
+        # A claim that no pod uses is never deallocated: it keeps its devices until it is deleted.
         return Use(claim.key, consumers or (NO_POD,), self._positions(devices))
 
     def _positions(self, devices: Iterable[AllocatedDevice]) -> tuple[int, ...]:

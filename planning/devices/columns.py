@@ -45,7 +45,7 @@ class OneNode(NamedTuple):
 
 
 class Freed(NamedTuple):
-    """What the evictions of pods free. `amounts`: by resource, one amount for each pod.
+    """The devices that the evictions of pods free. `amounts`: by resource, one amount for each pod.
 
     `exact`: whether evicting several pods frees just the sum of their amounts. If not, it may free more.
     """
@@ -157,7 +157,7 @@ NOTHING_FREED = Freed({}, exact=True)
 
 
 def freed(pods: Collection[str], devices: Devices, gone: Collection[str]) -> Iterator[int]:
-    """Yield the devices that become free when these pods (`namespace/name`) go: nobody else has a claim on them.
+    """Yield the devices that become free when these pods (`namespace/name`) go: no other pod has a claim on them.
 
     `gone`: the pods that count as gone already.
     """

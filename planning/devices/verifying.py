@@ -142,7 +142,7 @@ def _content(each: AllocatedDevice, devices: Devices) -> Content:
 
 
 def _is_held(position: int, gone: Collection[str], devices: Devices) -> bool:
-    """Whether a pod that does not go has a claim on the device, or a claim keeps it for nobody."""
+    """Whether a pod that does not go has a claim on the device, or a claim without pods keeps it."""
     return any(not all(pod in gone for pod in use.consumers) for use in devices.uses_at(position))
 
 

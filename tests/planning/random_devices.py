@@ -1,4 +1,4 @@
-"""Random small clusters with devices, and gangs that claim them. The same seed gives the same instance."""
+"""Random small clusters with devices, and gangs that claim them. Equal seeds give equal instances."""
 
 import random
 from typing import Any

@@ -18,7 +18,7 @@ def decided(*, pods: int = 4) -> Decision:
         assert not mistakes
         documents += found
     run = dry_run(documents)
-    assert not (run.mistakes or run.warnings or run.notes)
+    assert (run.mistakes, run.warnings, run.notes) == ((), (), ())
     (decision,) = run.decisions
     return decision
 

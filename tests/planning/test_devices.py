@@ -374,8 +374,10 @@ def test_older_versions_with_other_fields_are_refused() -> None:
     old = {**devices.template(), "apiVersion": "resource.k8s.io/v1beta1"}
     run = scenes.solved(scenes.topology(["rack"]), scenes.nodes(RACKS, ["rack"]), old)
     assert [each.problem for each in run.mistakes] == [
-        '"resource.k8s.io/v1beta1" of ResourceClaimTemplate has other fields than those that are read; '
-        "write resource.k8s.io/v1"
+        (
+            '"resource.k8s.io/v1beta1" of ResourceClaimTemplate has other fields than those that are read; '
+            "write resource.k8s.io/v1"
+        )
     ]
 
 
