@@ -30,8 +30,8 @@ def limiting_sets(accepted: Sequence[Flags]) -> list[tuple[int, ...]]:
     """Return the sets of kinds whose limits imply the limits of all sets, as positions of kinds.
 
     `accepted`: by kind, the contents that it accepts. A set is left out in two cases. Another kind accepts only
-    contents that a kind of the set accepts: the larger set has the same limit. Or the kinds fall into two parts that
-    no content connects: the limits of the parts imply the limit of the set. Raises `NotPlannedError` if there
+    contents that a kind of the set accepts: the larger set has the same limit. Or the set has two parts, and no content
+    is of both: the limits of the parts imply the limit of the set. Raises `NotPlannedError` if there
     are too many kinds.
     """
     if len(accepted) > MOST_KINDS:

@@ -1,4 +1,4 @@
-"""The demands of a gang's pods for devices: their claims, resolved with the DeviceClasses and templates that they name."""
+"""The demands of a gang's pods for devices: their claims, with the DeviceClasses and templates that they name."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -15,7 +15,7 @@ from device_by_device import Best, Chosen, Instance, Manifest, allowed, best, de
 from random_devices import random_instance
 from thorough import chunks
 
-from planning.decision import Decision, Outcome
+from planning.decision import Assignment, Decision, Outcome
 from solver.problem import Limits
 
 pytestmark = pytest.mark.timeout(3600)
@@ -53,18 +53,20 @@ def stands(instance: Instance, decision: Decision) -> bool:
     gone = [each.name for each in decision.evictions]
     nodes = {name(node): node for node in instance.nodes}
     where = {each.member.pod.metadata.name: nodes[each.node] for each in decision.assignments}
-    got: dict[str, tuple[str, list[Chosen]]] = {}
-    for each in decision.assignments:
-        every = devices_of(instance, each.node)
-        chosen: list[Chosen] = [
-            [
-                (one.request, (key := (one.device.pool, one.device.device)), every[key], one.admin_access)
-                for one in claim.devices
-            ]
-            for claim in each.devices
-        ]
-        got[each.member.pod.metadata.name] = each.node, chosen
+    got = {each.member.pod.metadata.name: (each.node, chosen_by(instance, each)) for each in decision.assignments}
     return allowed(instance, gone, [where[name(pod)] for pod in instance.members]) and valid(instance, gone, got)
+
+
+def chosen_by(instance: Instance, assignment: Assignment) -> list[Chosen]:
+    """Return the devices of a member's claims, as the brute-force search describes them."""
+    every = devices_of(instance, assignment.node)
+    return [
+        [
+            (one.request, (key := (one.device.pool, one.device.device)), every[key], one.admin_access)
+            for one in claim.devices
+        ]
+        for claim in assignment.devices
+    ]
 
 
 @pytest.mark.parametrize("seeds", chunks(INSTANCES, 100, fast=20))
@@ -221,3 +223,45 @@ def decided_by() -> dict[str, int]:
 @pytest.mark.parametrize("feature", FEATURES)
 def test_each_feature_decides_one_instance_in_a_hundred(feature: str) -> None:
     assert decided_by()[feature] >= SAMPLE / 100
+
+
+def parted(instance: Instance) -> tuple[Instance, Instance] | None:
+    """Return the instance with the first member alone, and with the others; None if they share a claim, or are few."""
+    if len(instance.members) < 2 or any(name(each) == "shared" for each in instance.claims):
+        return None
+    return instance._replace(members=instance.members[:1]), instance._replace(members=instance.members[1:])
+
+
+@pytest.mark.parametrize("seeds", chunks(INSTANCES, 100, fast=10))
+def test_two_gangs_are_accepted_in_their_order_and_share_the_devices(seeds: range) -> None:
+    for seed in seeds:
+        instance = random_instance(seed)
+        parts = parted(instance)
+        if parts is None:
+            continue
+        both = copy.deepcopy(instance)
+        for pod in both.members[1:]:
+            pod["metadata"]["labels"]["phalanx.dev/gang"] = "h"
+        gangs = [scenes.gang("g", minMember=1), scenes.gang("h", minMember=len(instance.members) - 1)]
+        run = scenes.solved(scenes.topology(["rack"]), gangs, *both, limits=PATIENT)
+        first, second = sorted(run.decisions, key=lambda each: each.key.name)
+        expected = best(parts[0]) is not None
+        then = best(instance if expected else parts[1]) is not None
+        for decision, fits in ((first, expected), (second, then)):
+            if decision.proof == "Infeasible":
+                assert not fits, f"seed {seed}: {decision.message}"
+            if decision.outcome is Outcome.PLACED and first.outcome is not Outcome.WAITING:
+                assert fits or first.proof == "Unproven", f"seed {seed}: {decision.message}"
+        placed = [each for each in (first, second) if each.outcome is Outcome.PLACED]
+        if placed:
+            assert shared_out(instance, placed), f"seed {seed}"
+
+
+def shared_out(instance: Instance, decisions: list[Decision]) -> bool:
+    """Whether the devices of several plans are valid together."""
+    gone = [each.name for decision in decisions for each in decision.evictions]
+    got: dict[str, tuple[str, list[Chosen]]] = {}
+    for decision in decisions:
+        for each in decision.assignments:
+            got[each.member.pod.metadata.name] = each.node, chosen_by(instance, each)
+    return valid(instance, gone, got)
