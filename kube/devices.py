@@ -300,7 +300,7 @@ class DeviceTaintRule(Struct, frozen=True):
 def claim_names(resource_claims: tuple[dict[str, Any], ...]) -> list[tuple[str, str, str]]:
     """Return the entries of a pod's `spec.resourceClaims`, each as the entry's name, claim name and template name.
 
-    One of the last two is "".
+    The claim name or the template name is "".
     """
     return [
         (

@@ -1,7 +1,7 @@
 """The devices of a cluster, and the claims for them: which devices are allocated, and which pods use them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -21,7 +21,7 @@ from kube.devices import (
 from kube.objects import Pod
 
 NO_POD = ""
-"""Stands for a consumer of a claim that is no pod. Its devices never become free."""
+"""The key of a consumer that is not a pod. The devices of its claim never become free."""
 
 
 class DeviceObjects(NamedTuple):
@@ -134,7 +134,7 @@ class Devices:
             AllocatedDevice(each.request, DeviceId(each.driver, each.pool, each.device), each.admin_access)
             for each in results
         )
-        # Nobody deallocates a claim that no pod uses: it keeps its devices until it is deleted.
+        # A claim that no pod uses is never deallocated: it keeps its devices until it is deleted.
         return Use(claim.key, consumers or (NO_POD,), self._positions(devices))
 
     def _positions(self, devices: Iterable[AllocatedDevice]) -> tuple[int, ...]:
@@ -146,6 +146,18 @@ class Devices:
         """The number of claims that have got each device of the inventory."""
         found = np.zeros(len(self.inventory.ids), dtype=np.int64)
         np.add.at(found, [position for use in self.uses for position in use.positions], 1)
+        return found
+
+    def uses_at(self, position: int) -> Iterator[Use]:
+        """Yield the claims that have got the device at this position of the inventory."""
+        return (self.uses[place] for place in self._uses_by_device.get(position, ()))
+
+    @cached_property
+    def _uses_by_device(self) -> Mapping[int, Sequence[int]]:
+        found: defaultdict[int, list[int]] = defaultdict(list)
+        for place, use in enumerate(self.uses):
+            for position in use.positions:
+                found[position].append(place)
         return found
 
     @cached_property

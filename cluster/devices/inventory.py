@@ -68,6 +68,10 @@ class Inventory:
     flags: dict[Hashable, Flags] = field(default_factory=dict)
     """Cache of callers: flags of `contents`, by a key that says what they mean."""
 
+    def content_at(self, position: int) -> Content:
+        """Return the content of the device at this position."""
+        return self.contents[int(self.content[position])]
+
     def on(self, node: str) -> range:
         """Return the positions of the devices on a node, which are consecutive."""
         place = self.places.get(node)
@@ -117,7 +121,8 @@ def inventory_of(slices: Iterable[ResourceSlice], rules: Iterable[DeviceTaintRul
             if len({node for node, _ in found}) > 1:
                 spread.add((driver, pool))
         rows += [
-            (node, DeviceId(driver, pool, each.name), _tainted(each, driver, pool, tainting)) for node, each in found
+            (node, DeviceId(driver, pool, each.name), _tainted(each, driver, pool, tainting) if tainting else each)
+            for node, each in found
         ]
     return _in_columns(rows, frozenset(incomplete), counters, spread)
 
@@ -128,8 +133,9 @@ def _in_columns(
     counters: Mapping[PoolKey, Mapping[str, Amounts]],
     spread: Collection[PoolKey],
 ) -> Inventory:
-    keys = {name: natural_key(name) for row in rows for name in (row[0], *row[1])}
-    rows.sort(key=lambda row: (keys[row[0]], *[keys[each] for each in row[1]]))
+    names = sorted({name for node, identity, _ in rows for name in (node, *identity)}, key=natural_key)
+    order = {name: place for place, name in enumerate(names)}
+    rows.sort(key=lambda row: (order[row[0]], order[row[1][0]], order[row[1][1]], order[row[1][2]]))
     nodes = tuple(dict.fromkeys(node for node, _, _ in rows if node))
     places = {name: place for place, name in enumerate(nodes)}
     contents: dict[tuple[str, bytes], tuple[int, Content]] = {}

@@ -16,7 +16,7 @@ from kube.devices import Device
 from kube.quantities import exact
 
 _QUANTITY, _SEMVER = "quantity", "semver"
-"""The only key of the map that stands for a value of the type. Its entry is the value's normal form as a text."""
+"""The only key of the map that represents a value of the type. Its entry is the value's normal form as a text."""
 _INDEXED = re.compile(r"""device\s*\.\s*(attributes|capacity)\s*\[\s*(?:"([^"\\]*)"|'([^'\\]*)')\s*\]""")
 """The domains that an expression looks up, such as in `device.attributes["gpu.example.com"]`."""
 _TESTED = re.compile(r"""\bin\s+device\s*\.\s*(attributes|capacity)\b(?!\s*\[)""")
@@ -41,9 +41,8 @@ class _Compiled:
 def matches(expression: str, device: Device, driver: str) -> bool:
     """Return whether the CEL expression is true for a device of this driver.
 
-    :raises SelectorError: the expression is malformed, not a truth value, uses something that is unknown here, or
-        fails for this device, for example because it reads an attribute that the device lacks. The stock scheduler
-        does not schedule a pod whose selector fails.
+    :raises SelectorError: the expression is not understood (`check`), or fails for this device. For example, it reads
+        an attribute that the device lacks. The stock scheduler does not schedule a pod whose selector fails.
     """
     compiled = _compiled(expression)
     value = compiled.evaluate(_variables(device, driver, compiled.domains))

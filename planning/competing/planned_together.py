@@ -6,6 +6,7 @@ One joint model accepts gangs in order, gives all minimums before any extra memb
 other, and no plan is called optimal.
 """
 
+import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from planning.competing.carrying_over import Joint, JointDecisions, carried_over
 from planning.competing.one_by_one import OneByOne, takes_new_nodes
 from planning.competing.same_priority import GangPart, SamePriority, Taken, Variant
 from planning.decision import Decision, Outcome
+from planning.devices.allotment import AllotmentError
 from planning.devices.demands import NotPlannedError
 from planning.framing.gang_problem import Framing
 from planning.messages.outcomes import devices_of_members
@@ -27,6 +29,8 @@ from solver.multi_gang.joint_problem import ManyGangs, size
 from solver.objective import SolvePhase, ordered, until
 from solver.plan import Goal, Plan, Proof
 from solver.problem import Limits, Problem
+
+log = logging.getLogger(__name__)
 
 SMALL = 240
 """Largest summed size of gangs (`solver.multi_gang.joint_problem.size`) for which all goals are optimised jointly.
@@ -213,7 +217,11 @@ def _joint(ways: _Ways, way: Sequence[Variant], seconds: float) -> Joint | None:
     shares = [*zip(way, problem.gangs, answer.shares, strict=True)]
     placed = [(gang.pod_sets, share.nodes) for _, gang, share in shares if share is not None]
     victims = {victim for share in answer.shares if share is not None for victim in share.victims}
-    devices = devices_of_members(framing, placed, victims)
+    try:
+        devices = devices_of_members(framing, placed, victims)
+    except AllotmentError:
+        log.exception("the devices of a joint plan do not suffice, so the plan is dropped")
+        return None
     return Joint(
         same_priority=same_priority,
         variants={each.gang.key: each for each in way},

@@ -1,8 +1,8 @@
 """Claims for which only numbers of devices matter, as resources of the solver's problem.
 
-Members ask for numbers of devices of several kinds, and a device may be of several kinds. By Hall's theorem a node can
-serve given numbers at once if and only if for each set of kinds the members ask for at most as many devices as are of
-any of these kinds. So each such set is a resource. A set is left out if other sets imply its limit.
+Members ask for numbers of devices of several kinds, and a device may be of several kinds. Hall's theorem says when a
+node can serve given numbers at once. For each set of kinds, the members must not ask for more devices than there are
+devices of any of these kinds. So each such set is a resource. A set is left out if other sets imply its limit.
 """
 
 from collections.abc import Sequence
@@ -29,9 +29,9 @@ def numbers_of(demand: PodDemand) -> dict[Kind, int]:
 def limiting_sets(accepted: Sequence[Flags]) -> list[tuple[int, ...]]:
     """Return the sets of kinds whose limits imply the limits of all sets, as positions of kinds.
 
-    `accepted`: by kind, the contents that it accepts. A set needs no limit of its own if another kind accepts only
-    contents that a kind of the set accepts (the larger set has the same limit), or if the kinds fall into two parts
-    that no content connects (the limits of the parts imply the limit of the set). Raises `NotPlannedError` if there
+    `accepted`: by kind, the contents that it accepts. A set is left out in two cases. Another kind accepts only
+    contents that a kind of the set accepts: the larger set has the same limit. Or the set has two parts, and no content
+    is of both: the limits of the parts imply the limit of the set. Raises `NotPlannedError` if there
     are too many kinds.
     """
     if len(accepted) > MOST_KINDS:

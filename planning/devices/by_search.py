@@ -50,7 +50,8 @@ class Profiles:
             raise NotPlannedError(f"more than {MOST_PROFILES} different sets of claims with constraints in one gang")
         every, limits = tuple(members), tuple(members.values())
         sets = tuple(chain.from_iterable(combinations(range(len(every)), size + 1) for size in range(len(every))))
-        in_devices = tuple(max(1, sum(map(most_devices, profile))) for profile in every)
+        most = max((len(node.positions) for node in nodes), default=1)
+        in_devices = tuple(max(1, sum(most_devices(asked, every=most) for asked in profile)) for profile in every)
         served: dict[object, frozenset[Vector]] = {}
         for weights in (in_devices, (1,) * len(every)):
             found = cls(every, limits, weights, inventory, sets, served)

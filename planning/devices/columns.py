@@ -31,7 +31,7 @@ from planning.devices.demands import (
     requests_of,
 )
 from planning.devices.kinds import accepted, check_planned, shares_counters
-from planning.devices.node_search import NodeDevices, concerned_contents, node_devices
+from planning.devices.node_search import concerned_contents, node_devices
 
 _MOST_VICTIMS = 6
 """The most pods of one node whose evictions are tried in all combinations (64), if more than numbers matter."""
@@ -45,7 +45,7 @@ class OneNode(NamedTuple):
 
 
 class Freed(NamedTuple):
-    """What the evictions of pods free. `amounts`: by resource, one amount for each pod.
+    """The devices that the evictions of pods free. `amounts`: by resource, one amount for each pod.
 
     `exact`: whether evicting several pods frees just the sum of their amounts. If not, it may free more.
     """
@@ -121,30 +121,28 @@ class DeviceColumns:
     def _freed_on(self, node: str, pods: Sequence[str], profiles: Profiles) -> dict[str, tuple[int, ...]] | None:
         """Return the amounts that each pod's eviction frees on a node; None if evictions do not add up."""
         inventory = self.devices.inventory
-        concerned = [
-            pod
-            for pod in pods
-            if any(self.concerned[inventory.content[each]] for each in freed((pod,), self.devices, self.gone))
-        ]
+        concerned = [pod for pod in pods if any(map(self._matters, freed((pod,), self.devices, self.gone)))]
         if len(concerned) > _MOST_VICTIMS:
             return None
 
-        def amounts(victims: Iterable[str]) -> IntColumn:
-            free = self.free.copy()
-            free[list(freed(tuple(victims), self.devices, self.gone))] = True
-            return np.array(self._exact_amounts(node_devices(node, inventory, free, self.concerned), profiles))
-
-        before = amounts(())
-        single = {pod: amounts((pod,)) - before for pod in concerned}
-        for size in range(2, len(concerned) + 1):
+        found: dict[tuple[str, ...], IntColumn] = {}
+        for size in range(len(concerned) + 1):
             for some in combinations(concerned, size):
-                if (amounts(some) != before + sum(single[pod] for pod in some)).any():
+                free = self.free.copy()
+                free[list(freed(some, self.devices, self.gone))] = True
+                after = node_devices(node, inventory, free, self.concerned)
+                if not profiles.is_exact(after):
                     return None
+                found[some] = np.array(profiles.amounts(after), dtype=np.int64)
+        single = {pod: found[pod,] - found[()] for pod in concerned}
+        if any((each != found[()] + sum(single[pod] for pod in some)).any() for some, each in found.items()):
+            return None
         return {pod: tuple(each.tolist()) for pod, each in single.items()}
 
-    def _exact_amounts(self, node: NodeDevices, profiles: Profiles) -> tuple[int, ...]:
-        """Return the node's amounts. Where they are not exact, return what is surely there: nothing."""
-        return profiles.amounts(node) if profiles.is_exact(node) else (0,) * len(self.names)
+    def _matters(self, position: int) -> bool:
+        """Return whether a device counts for the gang: a request selects it, or it consumes counters of others."""
+        content = self.devices.inventory.content[position]
+        return bool(self.concerned[content] or self.devices.inventory.contents[content].device.consumes_counters)
 
     def on(self, nodes: Collection[str]) -> Flags:
         """Return which devices of the inventory are on one of these nodes."""
@@ -159,7 +157,7 @@ NOTHING_FREED = Freed({}, exact=True)
 
 
 def freed(pods: Collection[str], devices: Devices, gone: Collection[str]) -> Iterator[int]:
-    """Yield the devices that become free when these pods (`namespace/name`) go: nobody else has a claim on them.
+    """Yield the devices that become free when these pods (`namespace/name`) go: no other pod has a claim on them.
 
     `gone`: the pods that count as gone already.
     """
@@ -169,12 +167,38 @@ def freed(pods: Collection[str], devices: Devices, gone: Collection[str]) -> Ite
     yield from (position for position, count in counts.items() if devices.holders[position] == count)
 
 
+class _Known(NamedTuple):
+    """The last result of `device_columns`, with its arguments."""
+
+    gangs: tuple[Gang, ...]
+    snapshot: Snapshot
+    priority: int
+    columns: DeviceColumns
+
+
+_last: list[_Known] = []
+
+
 def device_columns(gangs: Sequence[Gang], snapshot: Snapshot, *, priority: int) -> DeviceColumns:
     """Return the devices as resources of the problem in which the members of these gangs are placed.
 
     `priority`: the gangs' priority. Devices that are only held for pods of lower priority count as free. The claims of
     gangs that ignore them by annotation are not planned. Raises `NotPlannedError`.
+
+    The last result is kept: whether a gang can be planned is asked right before its problem is stated.
     """
+    every = tuple(gangs)
+    for known in _last[:1]:
+        same = known.snapshot is snapshot and known.priority == priority and len(known.gangs) == len(every)
+        if same and all(one is other for one, other in zip(known.gangs, every, strict=True)):
+            return known.columns
+    columns = _columns(every, snapshot, priority)
+    if columns is not NO_DEVICES:
+        _last[:] = [_Known(every, snapshot, priority, columns)]
+    return columns
+
+
+def _columns(gangs: Sequence[Gang], snapshot: Snapshot, priority: int) -> DeviceColumns:
     devices = snapshot.devices
     planned = [gang for gang in gangs if not gang.ignores_claims]
     members = [member for gang in planned for member in gang.members]
@@ -184,8 +208,11 @@ def device_columns(gangs: Sequence[Gang], snapshot: Snapshot, *, priority: int) 
     table = DemandTable(devices, frozenset(pod.key for pod in asking if pod.gated_by(GATE)))
     demands = {pod.key: table.of(pod) for pod in asking}
     users, one_node = _sharing(planned, demands)
-    demands = _carried(demands, users)
-    for request in requests_of(demands.values()):
+    if one_node:
+        demands = _carried(demands, users)
+    distinct = tuple({id(each): each for each in demands.values()}.values())
+    requests = requests_of(distinct)
+    for request in requests:
         check_planned(request, devices.inventory)
     gone, leaving = _gone(snapshot, members, priority)
     free, terminating = _free(devices, gone, leaving)
@@ -196,24 +223,31 @@ def device_columns(gangs: Sequence[Gang], snapshot: Snapshot, *, priority: int) 
         free=free,
         gone=frozenset(gone | leaving),
         devices=devices,
-        concerned=concerned_contents(requests_of(demands.values()), devices.inventory),
+        concerned=concerned_contents(requests, devices.inventory),
     )
-    simple = all(claim.asked.by_number for demand in demands.values() for claim in demand.claims)
-    if simple and not any(shares_counters(each, devices.inventory) for each in requests_of(demands.values())):
+    simple = all(claim.asked.by_number for demand in distinct for claim in demand.claims)
+    if simple and not any(shares_counters(each, devices.inventory) for each in requests):
         return _by_number(start, snapshot, terminating)
     return _by_search(start, snapshot, terminating)
 
 
 def _by_number(start: DeviceColumns, snapshot: Snapshot, terminating: Flags) -> DeviceColumns:
     inventory = start.devices.inventory
-    numbers = {key: numbers_of(demand) for key, demand in start.demands.items()}
-    kinds = tuple(dict.fromkeys(kind for each in numbers.values() for kind in each))
+    by_identity = {id(demand): demand for demand in start.demands.values()}
+    distinct = {one: numbers_of(demand) for one, demand in by_identity.items()}
+    kinds = tuple(dict.fromkeys(kind for each in distinct.values() for kind in each))
     flags = [accepted(kind, inventory) for kind in kinds]
     sets = limiting_sets(flags)
     names = _names([[kinds[one].label for one in one_set] for one_set in sets])
     matching = {
         name: np.logical_or.reduce([flags[one] for one in one_set])[inventory.content]
         for name, one_set in zip(names, sets, strict=True)
+    }
+    asked = {
+        one: {
+            name: sum(each.get(kinds[kind], 0) for kind in one_set) for name, one_set in zip(names, sets, strict=True)
+        }
+        for one, each in distinct.items()
     }
     at = _positions(inventory, snapshot)
     room = {
@@ -226,12 +260,7 @@ def _by_number(start: DeviceColumns, snapshot: Snapshot, terminating: Flags) -> 
     return replace(
         start,
         names=tuple(names),
-        asked={
-            key: {
-                name: sum(each.get(kinds[one], 0) for one in one_set) for name, one_set in zip(names, sets, strict=True)
-            }
-            for key, each in numbers.items()
-        },
+        asked={key: asked[id(demand)] for key, demand in start.demands.items()},
         room=room,
         largest={
             name: max(_counted(each, inventory, at, snapshot).tolist(), default=0) for name, each in matching.items()

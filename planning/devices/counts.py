@@ -10,8 +10,8 @@ from planning.devices.columns import DeviceColumns
 class DeviceCount:
     """Devices of one resource of `DeviceColumns` in one domain.
 
-    `devices`: the resource's name. `matching`: all devices there that match, `free`: those of them that nobody has.
-    `needed`: how many the members need at least that must run together.
+    `devices`: the resource's name. `matching`: all devices there that match. `free`: the matching devices that are not
+    allocated. `needed`: how many the members need at least that must run together.
     """
 
     devices: str

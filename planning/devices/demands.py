@@ -1,4 +1,4 @@
-"""What the pods of a gang ask for: their claims, resolved with the DeviceClasses and templates that they name."""
+"""The demands of a gang's pods for devices: their claims, with the DeviceClasses and templates that they name."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ class Request:
     """A request of a claim, or one of the alternatives of a request.
 
     `name`: as in the results of an allocation. `count`: the number of devices; 0 for all devices of the node that match
-    the selectors. `admin`: the devices are only observed, whoever has them.
+    the selectors. `admin`: the devices are only observed, and may be allocated to other claims.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Constraint(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What a claim asks for. `requests`: for each request its alternatives, the preferred one first."""
+    """The demand of a claim. `requests`: for each request its alternatives, the preferred one first."""
 
     requests: tuple[tuple[Request, ...], ...]
     constraints: tuple[Constraint, ...] = ()
@@ -100,7 +100,7 @@ class ClaimDemand:
 
 @dataclass(frozen=True, slots=True)
 class PodDemand:
-    """What one pod needs. `claims`: claims without devices. `pins`: where the devices of other claims are usable."""
+    """The demand of one pod. `claims`: claims without devices. `pins`: where the devices of other claims are usable."""
 
     claims: tuple[ClaimDemand, ...] = ()
     pins: tuple[NodeSelector, ...] = ()
@@ -247,15 +247,15 @@ def requests_of(demands: Iterable[PodDemand]) -> list[Request]:
     return list(dict.fromkeys(every))
 
 
-def most_devices(asked: Asked) -> int:
-    """Return how many devices the claim takes for itself: of alternatives the most, and 1 for "all devices"."""
-    return sum(max(_taken(each) for each in alternatives) for alternatives in asked.requests)
+def most_devices(asked: Asked, *, every: int) -> int:
+    """Return how many devices the claim takes for itself: of alternatives the most, and `every` for "all devices"."""
+    return sum(max(_taken(each, every) for each in alternatives) for alternatives in asked.requests)
 
 
-def _taken(request: Request) -> int:
+def _taken(request: Request, every: int) -> int:
     if request.admin:
         return 0
-    return 1 if request.every else request.count
+    return every if request.every else request.count
 
 
 def claims_asked(claims: Sequence[ClaimDemand]) -> tuple[Asked, ...]:

@@ -220,7 +220,7 @@ class NodeSearch:
         return True
 
     def _value(self, position: int, attribute: str) -> DeviceAttribute | None:
-        content = self.inventory.contents[self.inventory.content[position]]
+        content = self.inventory.content_at(position)
         return value_of(content.device, content.driver, attribute)
 
     def _take(self, group: int, place: int) -> bool:

@@ -142,9 +142,9 @@ class _Framer:
         )
         self.priority = min(gang.priority for gang in gangs)
         self.devices = device_columns(gangs, snapshot, priority=self.priority)
-        requests = [
-            {**pod_requests(member.pod), **self.devices.asked.get(member.pod.key, {})} for member in self.all_members
-        ]
+        requests = [pod_requests(member.pod) for member in self.all_members]
+        for member, amounts in zip(self.all_members, requests, strict=True) if self.devices.names else ():
+            amounts |= self.devices.asked.get(member.pod.key, {})
         self.resources = _resources(requests)
         self.exact = True
         """Whether nothing is rounded or left out of the amounts that evictions free."""

@@ -76,7 +76,7 @@ class ShapeTable:
     may_go: MayGo
     """The predicate of the pods that may be evicted for the gang."""
     demands: Mapping[str, PodDemand] = field(default_factory=dict)
-    """What the members need of devices, by `namespace/name`; a member whose claims are not planned is missing."""
+    """The members' demands for devices, by `namespace/name`. A member whose claims are not planned is missing."""
     shapes: list[Shape] = field(default_factory=list)
     pod_rules: list[PodRules] = field(default_factory=list)
     """The rules of each shape besides capacity, by position."""

@@ -1,5 +1,6 @@
 """Turns the solver's answer into a `Decision`: members, levels, domains and pods instead of positions."""
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -7,8 +8,9 @@ from dataclasses import replace
 from cluster.devices.allocation import ClaimAllocation
 from gangs.model import Gang
 from planning.decision import Assignment, Decision, DomainUse, Eviction, Explanation, LevelUse, Outcome
-from planning.devices.allotment import allotted
+from planning.devices.allotment import AllotmentError, allotted
 from planning.devices.counts import DeviceCount, counts_in
+from planning.devices.verifying import PlacedPod, faults
 from planning.framing.gang_problem import Framing, level_at
 from planning.framing.running_gangs import RunningGangs
 from planning.framing.stranded import Stranded
@@ -20,6 +22,8 @@ from planning.scheduler_rules.member_affinity import UNFULFILLED
 from solver.capacity import needed_members, scarcest
 from solver.objective import criterion
 from solver.plan import Answer, Goal, NearDomain, NoPlan, Plan, Proof
+
+log = logging.getLogger(__name__)
 
 Allocations = Mapping[str, tuple[ClaimAllocation, ...]]
 """The devices of members' claims, by the pod's `namespace/name`."""
@@ -40,11 +44,31 @@ def decided(
     `in_turn`: the plan is the best for the gang alone, but gangs of its priority compete and were planned before it.
     `devices`: the devices of each newly placed member, if they are chosen already, for several gangs together.
     """
-    if isinstance(answer, Plan):
+    if isinstance(answer, NoPlan):
+        return _unplaceable(gang, framing, answer, seconds)
+    try:
         if devices is None:
             devices = devices_of_members(framing, [(range(len(answer.nodes)), answer.nodes)], answer.victims)
-        return _placed(gang, framing, answer, running, seconds, in_turn=in_turn, devices=devices)
-    return _unplaceable(gang, framing, answer, seconds)
+        _check_devices(framing, answer, devices)
+    except AllotmentError:
+        log.exception("gang %s: the devices of its plan are not valid, so the plan is dropped", gang.key)
+        return _unplaceable(gang, framing, NoPlan(Proof.UNPROVEN), seconds)
+    return _placed(gang, framing, answer, running, seconds, in_turn=in_turn, devices=devices)
+
+
+def _check_devices(framing: Framing, plan: Plan, devices: Allocations) -> None:
+    """Raise `AllotmentError` if the devices of the newly placed members are not a valid allocation."""
+    if not framing.devices.demands:
+        return
+    placed = [
+        PlacedPod(member.pod, framing.nodes[node], devices.get(member.pod.key, ()))
+        for pod_set, members, nodes in zip(framing.problem.sets, framing.members, plan.nodes, strict=True)
+        for place, (member, node) in enumerate(zip(members, nodes, strict=True))
+        if node is not None and pod_set.members[place].node is None and member.pod.key in framing.devices.demands
+    ]
+    gone = framing.devices.gone | {framing.victims[each].pod.key for each in plan.victims}
+    if wrong := list(faults(placed, gone, framing.devices.devices)):
+        raise AllotmentError("; ".join(wrong))
 
 
 def _placed(

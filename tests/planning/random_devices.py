@@ -1,4 +1,4 @@
-"""Random small clusters with devices, and gangs that claim them. The same seed gives the same instance."""
+"""Random small clusters with devices, and gangs that claim them. Equal seeds give equal instances."""
 
 import random
 from typing import Any
@@ -110,12 +110,13 @@ def _template(draw: random.Random, name: str, *, claims_of_one: bool) -> Manifes
         requests.append(_request(draw, "two"))
     constraints = []
     if draw.random() < 0.25:
-        kind = draw.choice(("matchAttribute", "matchAttribute", "distinctAttribute"))
+        kind = draw.choice(("matchAttribute", "distinctAttribute"))
         constraint: dict[str, Any] = {kind: f"{DRIVER}/numa"}
         if len(requests) > 1 and draw.random() < 0.3:
             constraint["requests"] = ["one"]
         constraints.append(constraint)
-    if draw.random() < 0.12 and not claims_of_one:
+        requests[0]["exactly"].update({"count": 2} if "count" in requests[0]["exactly"] else {})
+    if draw.random() < 0.18 and not claims_of_one:
         few, many = _exactly(draw), _exactly(draw)
         requests[0] = {
             "name": "one",
@@ -156,7 +157,7 @@ def _members(draw: random.Random, claims: list[Manifest], known: list[tuple[str,
         claims.append(devices.claim("shared", _request(draw, "gpu")))
         shared = [{"name": "shared", "resourceClaimName": "shared"}]
     pinned = []
-    if draw.random() < 0.1 and known:
+    if draw.random() < 0.2 and known:
         node, device = draw.choice(known)
         if not any((node, device) == (r["pool"], r["device"]) for c in claims for r in _results(c)):
             claims.append(devices.claim("early", devices=[(node, device)]))
