@@ -117,7 +117,7 @@ class TaintProbes(ClaimProbes):
     """Probes that want a tainted device, to learn whether the scheduler has seen the rules that taint devices.
 
     Such a probe could be scheduled if its device were not tainted. Rules come by one watch, in order, so the probe of
-    the last rule covers all rules. If the scheduler has not seen the rule yet, it chooses the device and then fails to
+    the last rule covers all rules. If the scheduler has not seen the rule yet, it chooses the device. It then fails to
     write that to the claim, because the API server refuses it (manifests/devices/guard.yaml). The reason of the probe's
     condition is then not Unschedulable, and another probe is sent. A refusal may also mean that the device is taken.
     """

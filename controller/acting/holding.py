@@ -40,7 +40,7 @@ RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
 
 
 class DeviceHolder:
-    """Carries out the steps about devices of all gangs. What it remembers are the answers of probes only."""
+    """Carries out the steps about devices of all gangs. Its only memory is which plans probes have confirmed."""
 
     def __init__(self, writer: Writer, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._writer = writer
@@ -96,8 +96,8 @@ class DeviceHolder:
     def hold(self, devices: DevicePlan, claims: Sequence[PlannedClaim], cluster_view: ClusterView) -> Effects:
         """Allocate the planned devices to these claims, once the scheduler allocates the devices to no other claim.
 
-        Nothing is written before the scheduler has seen the rules, or while a pod that it is about to bind may have
-        chosen a device of the plan before that.
+        Nothing is written before the scheduler has seen the rules. Nothing is written either while the scheduler may be
+        about to bind a pod for which it chose a device before that.
         """
         if not self._seen_rules(devices):
             return Effects()
