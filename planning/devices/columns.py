@@ -31,7 +31,7 @@ from planning.devices.demands import (
     requests_of,
 )
 from planning.devices.kinds import accepted, check_planned, shares_counters
-from planning.devices.node_search import concerned_contents, node_devices
+from planning.devices.node_search import NodeDevices, concerned_contents, node_devices
 
 _MOST_VICTIMS = 6
 """The most pods of one node whose evictions are tried in all combinations (64), if more than numbers matter."""
@@ -274,21 +274,19 @@ def _by_search(start: DeviceColumns, snapshot: Snapshot, terminating: Flags) -> 
     of_pod = {key: claims_asked(demand.claims) for key, demand in start.demands.items() if demand.claims}
     counts = Counter(of_pod.values())
     every = np.ones(len(inventory.ids), dtype=np.bool_)
-    places = {name: place for name in inventory.nodes if (place := snapshot.positions.get(name)) is not None}
-    states = {
-        name: [
-            node_devices(name, inventory, flags, start.concerned)
-            for flags in (start.free, start.free & ~terminating, every)
-        ]
-        for name in places
-    }
-    profiles = Profiles.of(counts, inventory, [each for nodes in states.values() for each in nodes[:2]])
+    contents = _Contents(inventory, start.concerned)
+    at = _positions(inventory, snapshot).tolist()
+    places = {name: place for name, place in zip(inventory.nodes, at, strict=True) if place >= 0}
+    now_at, staying_at = (contents.of(flags) for flags in (start.free, start.free & ~terminating))
+    profiles = Profiles.of(counts, inventory, contents.distinct)
+    most_at = contents.of(every)
+    amounts = [profiles.amounts(each) for each in contents.distinct]
     order = {profile: place for place, profile in enumerate(profiles.every)}
     names = _names([[_label(profiles.every[one]) for one in one_set] for one_set in profiles.sets])
     room = {name: RoomColumn([0] * len(snapshot.nodes), [0] * len(snapshot.nodes)) for name in names}
     largest = dict.fromkeys(names, 0)
     for node, place in places.items():
-        now, staying, most = (profiles.amounts(each) for each in states[node])
+        now, staying, most = (amounts[each[node]] for each in (now_at, staying_at, most_at))
         for position, name in enumerate(names):
             room[name].free[place] = now[position]
             room[name].terminating[place] = now[position] - staying[position]
@@ -317,6 +315,33 @@ def _by_search(start: DeviceColumns, snapshot: Snapshot, terminating: Flags) -> 
         notes=notes if alternatives else (),
         profiles=profiles,
     )
+
+
+class _Contents:
+    """The distinct contents of nodes. Nodes with equal devices are searched once, whatever the devices' names are.
+
+    `distinct`: a node of each content. `concerned`: the contents of devices that some request selects.
+    """
+
+    def __init__(self, inventory: Inventory, concerned: Flags) -> None:
+        self._inventory, self._concerned = inventory, concerned
+        self._ends = np.searchsorted(inventory.node, np.arange(len(inventory.nodes) + 1)).tolist()
+        self._known: dict[object, int] = {}
+        self.distinct: list[NodeDevices] = []
+
+    def of(self, free: Flags) -> dict[str, int]:
+        """Return the position in `distinct` of each node's content, if these devices are free."""
+        inventory, found = self._inventory, dict[str, int]()
+        for place, name in enumerate(inventory.nodes):
+            here = slice(self._ends[place], self._ends[place + 1])
+            # With counters, the pools of the devices matter, too.
+            own = name if inventory.counters else (name in inventory.incomplete)
+            key = inventory.content[here].tobytes(), free[here].tobytes(), own
+            if key not in self._known:
+                self._known[key] = len(self.distinct)
+                self.distinct.append(node_devices(name, inventory, free, self._concerned))
+            found[name] = self._known[key]
+        return found
 
 
 def _label(profile: Profile) -> str:
