@@ -205,6 +205,8 @@ def _columns(gangs: Sequence[Gang], snapshot: Snapshot, priority: int) -> Device
     asking = [each.pod for each in members if each.pod.spec.resource_claims and not each.pod.bound]
     if devices is None or not asking:
         return NO_DEVICES
+    if not snapshot.version:
+        _check_running(snapshot, devices)
     table = DemandTable(devices, frozenset(pod.key for pod in asking if pod.gated_by(GATE)))
     demands = {pod.key: table.of(pod) for pod in asking}
     users, one_node = _sharing(planned, demands)
@@ -229,6 +231,17 @@ def _columns(gangs: Sequence[Gang], snapshot: Snapshot, priority: int) -> Device
     if simple and not any(shares_counters(each, devices.inventory) for each in requests):
         return _by_number(start, snapshot, terminating)
     return _by_search(start, snapshot, terminating)
+
+
+def _check_running(snapshot: Snapshot, devices: Devices) -> None:
+    """Raise `NotPlannedError` if files lack the claims of a running pod, so that its devices are not known."""
+    for state in snapshot.nodes:
+        for tenant in state.tenants:
+            if tenant.pod.bound and tenant.pod.spec.resource_claims:
+                claims = [each.claim for each in devices.claims_of(tenant.pod)]
+                if any(claim is None or claim.status.allocation is None for claim in claims):
+                    what = "devices beside those of running pods whose ResourceClaims are not given"
+                    raise NotPlannedError(f"{what} (pod {tenant.pod.key})")
 
 
 def _by_number(start: DeviceColumns, snapshot: Snapshot, terminating: Flags) -> DeviceColumns:
