@@ -5,6 +5,7 @@ each content of a node which members it can serve (`planning.devices.by_search`)
 devices for some members if and only if it has enough of each resource.
 """
 
+import weakref
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -98,7 +99,10 @@ class DeviceColumns:
         for key, place in users.items():
             by_node.setdefault(nodes[int(pods.node[place])], []).append(key)
         for node, there in by_node.items():
-            found = self._freed_on(node, there, self.profiles)
+            try:
+                found = self._freed_on(node, there, self.profiles)
+            except NotPlannedError:  # the search takes too long
+                found = None
             if found is None:
                 exact = False
                 continue
@@ -171,7 +175,7 @@ class _Known(NamedTuple):
     """The last result of `device_columns`, with its arguments."""
 
     gangs: tuple[Gang, ...]
-    snapshot: Snapshot
+    snapshot: weakref.ref[Snapshot]
     priority: int
     columns: DeviceColumns
 
@@ -189,12 +193,12 @@ def device_columns(gangs: Sequence[Gang], snapshot: Snapshot, *, priority: int) 
     """
     every = tuple(gangs)
     for known in _last[:1]:
-        same = known.snapshot is snapshot and known.priority == priority and len(known.gangs) == len(every)
+        same = known.snapshot() is snapshot and known.priority == priority and len(known.gangs) == len(every)
         if same and all(one is other for one, other in zip(known.gangs, every, strict=True)):
             return known.columns
     columns = _columns(every, snapshot, priority)
     if columns is not NO_DEVICES:
-        _last[:] = [_Known(every, snapshot, priority, columns)]
+        _last[:] = [_Known(every, weakref.ref(snapshot), priority, columns)]
     return columns
 
 
