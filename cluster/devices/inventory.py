@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 
 import msgspec
 import numpy as np
@@ -46,7 +47,7 @@ class Content:
         return not (self.device.allow_multiple_allocations or self.device.consumes_counters)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Inventory:
     """All devices that can be allocated, in the order of node, driver, pool and name.
 
@@ -79,20 +80,10 @@ class Inventory:
             return range(0)
         return range(*np.searchsorted(self.node, [place, place + 1]).tolist())
 
-    @property
+    @cached_property
     def places(self) -> Mapping[str, int]:
         """The position of each node in `nodes`, by its name."""
-        return _places(self.nodes)
-
-
-_last_places: list[tuple[tuple[str, ...], dict[str, int]]] = []
-
-
-def _places(nodes: tuple[str, ...]) -> dict[str, int]:
-    """Return the position of each name. The last result is kept, because callers ask for the nodes one by one."""
-    if not _last_places or _last_places[0][0] is not nodes:
-        _last_places[:] = [(nodes, {name: place for place, name in enumerate(nodes)})]
-    return _last_places[0][1]
+        return {name: place for place, name in enumerate(self.nodes)}
 
 
 def inventory_of(slices: Iterable[ResourceSlice], rules: Iterable[DeviceTaintRule] = ()) -> Inventory:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from cluster.devices.allocation import AllocatedDevice, ClaimAllocation
 from cluster.devices.inventory import Flags
 from planning.devices.columns import DeviceColumns, freed
-from planning.devices.demands import ClaimDemand
+from planning.devices.demands import ClaimDemand, NotPlannedError
 from planning.devices.kinds import accepted
 from planning.devices.node_search import Choice, NodeSearch, node_devices
 
@@ -14,7 +14,10 @@ Allocations = dict[str, tuple[ClaimAllocation, ...]]
 
 
 class AllotmentError(Exception):
-    """The devices of a node do not suffice for the members that the plan puts there, which the columns rule out."""
+    """No devices are found on a node for the members that the plan puts there.
+
+    The columns rule out that there are none. But the search for them may take too long.
+    """
 
 
 def allotted(placed: Iterable[tuple[str, str]], victims: Collection[str], columns: DeviceColumns) -> Allocations:
@@ -59,7 +62,10 @@ def _chosen(node: str, claims: Sequence[ClaimDemand], free: Flags, columns: Devi
     search = NodeSearch(
         columns.devices.inventory, node_devices(node, columns.devices.inventory, free, columns.concerned)
     )
-    found = search.choose([each.asked for each in claims])
+    try:
+        found = search.choose([each.asked for each in claims])
+    except NotPlannedError as error:
+        raise AllotmentError(node) from error
     if found is None:
         raise AllotmentError(node)
     return found

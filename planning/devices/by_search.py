@@ -27,7 +27,10 @@ Vector = tuple[int, ...]
 
 @dataclass(slots=True)
 class Profiles:
-    """The profiles of one problem. `limits`: how many members have each profile.
+    """The profiles of one problem. `limits`: how many members of each profile are tried on one node.
+
+    A profile that takes no devices, because it only observes them, is tried with one member. If the node serves one, it
+    serves any number. `multiples`: how many members one tried member represents.
 
     `weights`: how much a member of each profile counts in every resource. `sets`: by resource, the positions of the
     profiles that count in it.
@@ -35,6 +38,7 @@ class Profiles:
 
     every: tuple[Profile, ...]
     limits: Vector
+    multiples: Vector
     weights: Vector
     inventory: Inventory
     sets: tuple[tuple[int, ...], ...]
@@ -48,13 +52,16 @@ class Profiles:
         """
         if len(members) > MOST_PROFILES:
             raise NotPlannedError(f"more than {MOST_PROFILES} different sets of claims with constraints in one gang")
-        every, limits = tuple(members), tuple(members.values())
+        every = tuple(members)
+        takes = [any(most_devices(asked, every=1) for asked in profile) for profile in every]
+        limits = tuple(count if taking else 1 for count, taking in zip(members.values(), takes, strict=True))
+        multiples = tuple(1 if taking else count for count, taking in zip(members.values(), takes, strict=True))
         sets = tuple(chain.from_iterable(combinations(range(len(every)), size + 1) for size in range(len(every))))
         most = max((len(node.positions) for node in nodes), default=1)
         in_devices = tuple(max(1, sum(most_devices(asked, every=most) for asked in profile)) for profile in every)
         served: dict[object, frozenset[Vector]] = {}
         for weights in (in_devices, (1,) * len(every)):
-            found = cls(every, limits, weights, inventory, sets, served)
+            found = cls(every, limits, multiples, weights, inventory, sets, served)
             if all(found.is_exact(each) for each in {node.key: node for node in nodes}.values()):
                 return found
         raise NotPlannedError("different claims with constraints for the same devices")
@@ -79,7 +86,7 @@ class Profiles:
         )
 
     def _sum(self, one_set: Sequence[int], vector: Vector) -> int:
-        return sum(self.weights[place] * vector[place] for place in one_set)
+        return sum(self.weights[place] * self.multiples[place] * vector[place] for place in one_set)
 
     def served(self, node: NodeDevices) -> frozenset[Vector]:
         """Return the numbers of members of each profile that the node can serve at once."""

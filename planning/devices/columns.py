@@ -5,6 +5,7 @@ each content of a node which members it can serve (`planning.devices.by_search`)
 devices for some members if and only if it has enough of each resource.
 """
 
+import weakref
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,7 +32,7 @@ from planning.devices.demands import (
     requests_of,
 )
 from planning.devices.kinds import accepted, check_planned, shares_counters
-from planning.devices.node_search import concerned_contents, node_devices
+from planning.devices.node_search import NodeDevices, concerned_contents, node_devices
 
 _MOST_VICTIMS = 6
 """The most pods of one node whose evictions are tried in all combinations (64), if more than numbers matter."""
@@ -98,7 +99,10 @@ class DeviceColumns:
         for key, place in users.items():
             by_node.setdefault(nodes[int(pods.node[place])], []).append(key)
         for node, there in by_node.items():
-            found = self._freed_on(node, there, self.profiles)
+            try:
+                found = self._freed_on(node, there, self.profiles)
+            except NotPlannedError:  # the search takes too long
+                found = None
             if found is None:
                 exact = False
                 continue
@@ -171,7 +175,7 @@ class _Known(NamedTuple):
     """The last result of `device_columns`, with its arguments."""
 
     gangs: tuple[Gang, ...]
-    snapshot: Snapshot
+    snapshot: weakref.ref[Snapshot]
     priority: int
     columns: DeviceColumns
 
@@ -189,12 +193,12 @@ def device_columns(gangs: Sequence[Gang], snapshot: Snapshot, *, priority: int) 
     """
     every = tuple(gangs)
     for known in _last[:1]:
-        same = known.snapshot is snapshot and known.priority == priority and len(known.gangs) == len(every)
+        same = known.snapshot() is snapshot and known.priority == priority and len(known.gangs) == len(every)
         if same and all(one is other for one, other in zip(known.gangs, every, strict=True)):
             return known.columns
     columns = _columns(every, snapshot, priority)
     if columns is not NO_DEVICES:
-        _last[:] = [_Known(every, snapshot, priority, columns)]
+        _last[:] = [_Known(every, weakref.ref(snapshot), priority, columns)]
     return columns
 
 
@@ -205,6 +209,8 @@ def _columns(gangs: Sequence[Gang], snapshot: Snapshot, priority: int) -> Device
     asking = [each.pod for each in members if each.pod.spec.resource_claims and not each.pod.bound]
     if devices is None or not asking:
         return NO_DEVICES
+    if not snapshot.version:
+        _check_running(snapshot, devices)
     table = DemandTable(devices, frozenset(pod.key for pod in asking if pod.gated_by(GATE)))
     demands = {pod.key: table.of(pod) for pod in asking}
     users, one_node = _sharing(planned, demands)
@@ -229,6 +235,17 @@ def _columns(gangs: Sequence[Gang], snapshot: Snapshot, priority: int) -> Device
     if simple and not any(shares_counters(each, devices.inventory) for each in requests):
         return _by_number(start, snapshot, terminating)
     return _by_search(start, snapshot, terminating)
+
+
+def _check_running(snapshot: Snapshot, devices: Devices) -> None:
+    """Raise `NotPlannedError` if files lack the claims of a running pod, so that its devices are not known."""
+    for state in snapshot.nodes:
+        for tenant in state.tenants:
+            if tenant.pod.bound and tenant.pod.spec.resource_claims:
+                claims = [each.claim for each in devices.claims_of(tenant.pod)]
+                if any(claim is None or claim.status.allocation is None for claim in claims):
+                    what = "devices beside those of running pods whose ResourceClaims are not given"
+                    raise NotPlannedError(f"{what} (pod {tenant.pod.key})")
 
 
 def _by_number(start: DeviceColumns, snapshot: Snapshot, terminating: Flags) -> DeviceColumns:
@@ -274,21 +291,19 @@ def _by_search(start: DeviceColumns, snapshot: Snapshot, terminating: Flags) -> 
     of_pod = {key: claims_asked(demand.claims) for key, demand in start.demands.items() if demand.claims}
     counts = Counter(of_pod.values())
     every = np.ones(len(inventory.ids), dtype=np.bool_)
-    places = {name: place for name in inventory.nodes if (place := snapshot.positions.get(name)) is not None}
-    states = {
-        name: [
-            node_devices(name, inventory, flags, start.concerned)
-            for flags in (start.free, start.free & ~terminating, every)
-        ]
-        for name in places
-    }
-    profiles = Profiles.of(counts, inventory, [each for nodes in states.values() for each in nodes[:2]])
+    contents = _Contents(inventory, start.concerned)
+    at = _positions(inventory, snapshot).tolist()
+    places = {name: place for name, place in zip(inventory.nodes, at, strict=True) if place >= 0}
+    now_at, staying_at = (contents.of(flags) for flags in (start.free, start.free & ~terminating))
+    profiles = Profiles.of(counts, inventory, contents.distinct)
+    most_at = contents.of(every)
+    amounts = [profiles.amounts(each) for each in contents.distinct]
     order = {profile: place for place, profile in enumerate(profiles.every)}
     names = _names([[_label(profiles.every[one]) for one in one_set] for one_set in profiles.sets])
     room = {name: RoomColumn([0] * len(snapshot.nodes), [0] * len(snapshot.nodes)) for name in names}
     largest = dict.fromkeys(names, 0)
     for node, place in places.items():
-        now, staying, most = (profiles.amounts(each) for each in states[node])
+        now, staying, most = (amounts[each[node]] for each in (now_at, staying_at, most_at))
         for position, name in enumerate(names):
             room[name].free[place] = now[position]
             room[name].terminating[place] = now[position] - staying[position]
@@ -317,6 +332,33 @@ def _by_search(start: DeviceColumns, snapshot: Snapshot, terminating: Flags) -> 
         notes=notes if alternatives else (),
         profiles=profiles,
     )
+
+
+class _Contents:
+    """The distinct contents of nodes. Nodes with equal devices are searched once, whatever the devices' names are.
+
+    `distinct`: a node of each content. `concerned`: the contents of devices that some request selects.
+    """
+
+    def __init__(self, inventory: Inventory, concerned: Flags) -> None:
+        self._inventory, self._concerned = inventory, concerned
+        self._ends = np.searchsorted(inventory.node, np.arange(len(inventory.nodes) + 1)).tolist()
+        self._known: dict[object, int] = {}
+        self.distinct: list[NodeDevices] = []
+
+    def of(self, free: Flags) -> dict[str, int]:
+        """Return the position in `distinct` of each node's content, if these devices are free."""
+        inventory, found = self._inventory, dict[str, int]()
+        for place, name in enumerate(inventory.nodes):
+            here = slice(self._ends[place], self._ends[place + 1])
+            # With counters, the pools of the devices matter, too.
+            own = name if inventory.counters else (name in inventory.incomplete)
+            key = inventory.content[here].tobytes(), free[here].tobytes(), own
+            if key not in self._known:
+                self._known[key] = len(self.distinct)
+                self.distinct.append(node_devices(name, inventory, free, self._concerned))
+            found[name] = self._known[key]
+        return found
 
 
 def _label(profile: Profile) -> str:

@@ -78,6 +78,9 @@ def _faults_of_claim(
 ) -> Iterator[str]:
     whose = f"{allocation.namespace}/{allocation.name or ','.join(allocation.pods)} {allocation.pod_claim}"
     got: defaultdict[str, list[AllocatedDevice]] = defaultdict(list)
+    if any(each.device not in devices.inventory.positions for each in allocation.devices):
+        yield f"{whose}: a device that is not on {allocation.node}, nor on any other node"
+        return
     for each in allocation.devices:
         got[each.request].append(each)
     for request in spec.devices.requests:
@@ -165,7 +168,8 @@ def _taken_twice(placed: Sequence[PlacedPod], gone: Collection[str], devices: De
     """Yield the devices that several claims of the plan get, and the counters that the plan overdraws."""
     inventory = devices.inventory
     every = [each for one in placed for allocation in one.allocations for each in allocation.devices]
-    taken = Counter(each.device for each in every if not each.admin_access)
+    known = devices.inventory.positions
+    taken = Counter(each.device for each in every if not each.admin_access and each.device in known)
     yield from (
         f"{device.device} of {device.pool} is given {count} times" for device, count in taken.items() if count > 1
     )

@@ -144,7 +144,7 @@ class _Framer:
         self.devices = device_columns(gangs, snapshot, priority=self.priority)
         requests = [pod_requests(member.pod) for member in self.all_members]
         for member, amounts in zip(self.all_members, requests, strict=True) if self.devices.names else ():
-            amounts |= self.devices.asked.get(member.pod.key, {})
+            amounts.update(self.devices.asked.get(member.pod.key, {}))
         self.resources = _resources(requests)
         self.exact = True
         """Whether nothing is rounded or left out of the amounts that evictions free."""

@@ -271,6 +271,14 @@ def test_a_claim_that_has_devices_already_pins_its_pod() -> None:
     assert full.outcome is Outcome.UNPLACEABLE
 
 
+def test_devices_of_a_running_pod_must_be_known() -> None:
+    """Without its claim, the devices of the pod would count as free."""
+    other = scenes.running("other", "n3", cpu=0, **devices.of_template())
+    decision = decided(cluster(), other, scenes.gang(minMember=1), members(1))
+    assert decision.outcome is Outcome.WAITING
+    assert "running pods whose ResourceClaims are not given (pod default/other)" in decision.message
+
+
 def test_a_claim_of_which_only_some_pods_make_use_is_named() -> None:
     named = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "common"}]}
     decision = decided(
