@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from controller.release.records import claims_entry
 from controller.release.wholeness import (
     WHOLE,
     Withdrawal,
@@ -36,7 +37,7 @@ from solver.plan import Proof
 Status = Mapping[str, Any]
 
 _VICTIMS_SHOWN = 3
-_PLAN_FIELDS = ("planId", "flavors", "assignments", "levels", "victims", "objective", "proof", "explanation")
+_PLAN_FIELDS = ("planId", "flavors", "assignments", "claims", "levels", "victims", "objective", "proof", "explanation")
 
 
 class Phase(Enum):
@@ -72,6 +73,10 @@ ROOM_TAKEN = "RoomTaken"
 """The reason of a gang of which a member was released to a node that has no capacity for it any more. The status then
 omits the plan's proof.
 """
+CLAIMS_MISSING = "ClaimsMissing"
+"""The reason of a gang of which a planned member waits for a ResourceClaim that does not exist yet."""
+DEVICES_LEAVING = "DevicesLeaving"
+"""The reason of a gang whose planned devices are still allocated to other claims, whose pods are ending."""
 PODS_TO_COME = "PodsToCome"
 """The reason of a gang whose existing members are all bound, and for which capacity is reserved for members that the
 workload creates later.
@@ -81,7 +86,7 @@ REASONS: Mapping[Phase, tuple[str, ...]] = {
     Phase.WAITING: ("NotPlannedYet", "MembersMissing", "ObjectsMissing", *(each.value for each in WaitReason)),
     Phase.UNPLACEABLE: tuple(each.value for each in Refusal),
     Phase.INVALID: ("Contradiction",),
-    Phase.NOMINATED: ("RoomHeld",),
+    Phase.NOMINATED: ("RoomHeld", CLAIMS_MISSING, DEVICES_LEAVING),
     Phase.EVICTING: ("VictimsLeaving",),
     Phase.RELEASED: ("Binding", NOT_TRIED, ROOM_TAKEN, PODS_TO_COME),
     Phase.PLACED: ("AllBound",),
@@ -254,10 +259,12 @@ def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, bef
         for entry, each in zip(report["assignments"], decision.assignments, strict=True)
     ]
     victims = [{**entry, "uid": each.uid} for entry, each in zip(report["victims"], decision.evictions, strict=True)]
+    claims = claims_entry(claim for each in decision.assignments for claim in each.devices) or None
     plan = {
         "planId": plan_id,
         "flavors": _flavors(gang, decision.flavors, before),
         "assignments": assignments if phase.planned else _assigned(m for m in gang.members if m.pod.bound),
+        "claims": claims if phase.planned else None,
         "levels": report["levels"],
         "victims": victims,
         "objective": report["objective"],
@@ -295,7 +302,7 @@ def _topology(decision: Decision | None, before: Status) -> str | None:
 
 def _settled_plan(gang: Gang, before: Status) -> dict[str, Any]:
     """Return the plan fields of the status of a placed gang, recounted over the members that are still bound."""
-    kept = {key: before[key] for key in _PLAN_FIELDS if key in before}
+    kept = {key: before[key] for key in _PLAN_FIELDS if key in before and key != "claims"}
     bound = [member for member in gang.members if member.pod.bound]
     if (levels := _levels_used(kept.get("levels") or (), [each.pod.spec.node_name for each in bound])) is not None:
         kept["levels"] = levels

@@ -376,7 +376,9 @@ def _state_of(gang: Gang, manifest: Manifest, cluster_view: ClusterView) -> Reco
     record = record_from(status)
     placeholders = cluster_view.placeholders.get(gang.key, {})
     view = cluster_view
-    step = next_step(Situation(settled(gang), record, view.snapshot, view.live, placeholders, view.ungated))
+    step = next_step(
+        Situation(settled(gang), record, view.snapshot, view.live, placeholders, view.ungated, view.devices)
+    )
     timeout = timed_out(status)
     return ReconcileState(gang, manifest, record, step, placeholders, view.ungated, timed_out=timeout)
 

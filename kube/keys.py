@@ -105,6 +105,15 @@ SPARED = "phalanx.dev/spared-from"
 The write changes the pod's resourceVersion, so that an eviction request already sent for the pod fails.
 """
 
+DEVICE_RULE = "phalanx.dev/device-rule"
+"""Label of a DeviceTaintRule that the controller created. Its value: `TAKING`, or `YIELDING`."""
+TAKING = "taking"
+"""The rule keeps new claims off a pool of devices while a gang's claims are allocated."""
+YIELDING = "yielding"
+"""The rule keeps new claims off a device that two claims have, until the other claim has ended."""
+DEVICES_TAKEN = "phalanx.dev/devices-taken"
+"""The key of the taint in these rules."""
+
 SYSTEM_NAMESPACE = "phalanx-system"
 CONTROLLER_LEASE = "phalanx-controller"
 REPORTING_CONTROLLER = "phalanx.dev/controller"

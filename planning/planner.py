@@ -37,7 +37,7 @@ from planning.quota.queueing import charged, decide_in_queue, open_choices, take
 from planning.quota.strict_order import behind_others, strict_queue, waits_behind
 from planning.scheduler_rules.holdups import holdups
 from planning.scheduler_rules.member_affinity import UNFULFILLED, answer_with_member_rules, stands
-from planning.scheduler_rules.resource_claims import unplanned_devices
+from planning.scheduler_rules.resource_claims import missing_for_claims, unplanned_devices
 from planning.scheduler_rules.resource_quotas import quotas_in_the_way
 from planning.solver_pool.known_answers import KnownAnswers
 from planning.solver_pool.pool import shared_workers
@@ -322,7 +322,8 @@ def _reasons_to_wait(gang: Gang, snapshot: Snapshot, topology: Topology | None) 
     named = None if gang.topology is None or gang.account is not None else one_line(gang.topology)
     mentioned = topology is not None or any(named in (each, *each.split()[1:2]) for each in gang.waiting_for)
     lacking = [] if named is None or mentioned else [f"{gang.topology_kind or 'Topology'} {named}"]
-    objects = dict.fromkeys((*gang.waiting_for, *lacking, *_missing_classes(gang, snapshot)))
+    claimed = missing_for_claims(gang, snapshot)
+    objects = dict.fromkeys((*gang.waiting_for, *lacking, *_missing_classes(gang, snapshot), *claimed))
     members = missing_members(gang)
     missing = members if members or gang.members else ["members to be recreated"]
     return [*objects, *missing, *holdups(gang, snapshot), *quotas_in_the_way(gang, snapshot)]

@@ -78,17 +78,33 @@ def _members(decision: Decision) -> Text:
     above = decision.levels[:-1]
     sets = len({each.member.pod_set for each in decision.assignments}) > 1
     paths = {each.path[-1]: each.path for each in decision.levels[-1].domains}
+    devices = any(each.devices for each in decision.assignments)
     columns = ["POD", *(["SET"] if sets else []), "NODE", *(level.level.upper() for level in above)]
+    columns += ["DEVICES"] if devices else []
     rows = [
         [
             _pod_name(each, decision),
             *([each.member.pod_set] if sets else []),
             each.node,
             *paths[each.node][: len(above)],
+            *([_devices(each)] if devices else []),
         ]
         for each in decision.assignments
     ]
     return _columns(columns, rows)
+
+
+def _devices(assignment: Assignment) -> str:
+    """Return the devices of a member by request: `gpu: gpu-0, gpu-1`. The name of a pool that is not the node's is
+    written before the device.
+    """
+    by_request: dict[str, list[str]] = {}
+    for claim in assignment.devices:
+        for each in claim.devices:
+            device = each.device
+            name = device.device if device.pool == assignment.node else f"{device.pool}/{device.device}"
+            by_request.setdefault(each.request, []).append(name)
+    return "; ".join(f"{request}: {compressed(names)}" for request, names in by_request.items())
 
 
 def _pod_name(assignment: Assignment, decision: Decision) -> str:

@@ -78,6 +78,7 @@ class Reflector(Generic[T]):
     :param optional: whether the resource may be missing. A missing resource counts as synced and empty.
     :param of_kind: the expected kind, if a user's object names the path; "": not checked. The kind is looked up before
         each list. A resource of another kind, or a cluster-scoped one, counts as not installed.
+    :param wanted: the thread makes no request before this event is set (`want`); None: it begins at once.
     """
 
     def __init__(
@@ -94,8 +95,10 @@ class Reflector(Generic[T]):
         on_change: Callable[[], None] | None = None,
         of_kind: str = "",
         clock: Clock = SYSTEM_CLOCK,
+        wanted: threading.Event | None = None,
     ) -> None:
         self.name = paths[0]
+        self._wanted = wanted
         self._clock = clock
         self._on_change = on_change
         self.relists = 0
@@ -142,10 +145,16 @@ class Reflector(Generic[T]):
         """Ask the thread to end, and close its watch. Return at once; `join` waits for the end of the thread."""
         self._stopping.set()
         self._woken.set()
+        self.want()
         if (response := self._response) is not None:
             # The thread may be closing the response itself at this moment; then there is nothing left to cut.
             with contextlib.suppress(ValueError, RuntimeError, OSError):
                 response.shutdown()
+
+    def want(self) -> None:
+        """Let a reflector that was created with `wanted` begin."""
+        if self._wanted is not None:
+            self._wanted.set()
 
     def wake(self) -> None:
         """Request a missing resource again at once, because the served kinds have changed and it may be installed."""
@@ -176,6 +185,12 @@ class Reflector(Generic[T]):
         """Whether a watch can continue from the last seen version. If not, the resource must be listed first."""
         return self._version is not None
 
+    @property
+    def served(self) -> bool:
+        """Whether the resource has been listed once, and the API server still serves it and allows reading it."""
+        lacking = (TroubleReason.NOT_SERVED, TroubleReason.FORBIDDEN)
+        return self.synced and (self.trouble is None or self.trouble.reason not in lacking)
+
     def list_once(self) -> Rest:
         """List all objects into the sink. Return the pause before the next request. A failure is in `trouble`."""
         return self._attempt(self._list)
@@ -188,6 +203,8 @@ class Reflector(Generic[T]):
         return self._attempt(partial(self._take, line))
 
     def _run(self) -> None:
+        if self._wanted is not None:
+            self._wanted.wait()
         while not self._stopping.is_set():
             rest = self._attempt(self._watch) if self.listed else self.list_once()
             if rest.until_woken:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from cluster.snapshot import Snapshot
+from controller.acting.holding import DeviceHolder, DeviceStep
 from controller.acting.placeholders import HoldingClasses, free, hold, must_wait, swap
 from controller.acting.probe import Probes
 from controller.acting.release_groups import (
@@ -71,6 +72,7 @@ class PlanExecutor:
         self._planning_queue = planning_queue
         self._error_backoff = error_backoff
         self._probes = probes
+        self._devices = DeviceHolder(writer, clock=clock)
         self._unfinished = UnfinishedSteps(reporter)
         self._classes = HoldingClasses(writer)
 
@@ -79,7 +81,8 @@ class PlanExecutor:
         has, it has seen all nominations that were written before the probe.
         """
         self._probes.read(cluster_view.system)
-        return self._error_backoff.run_steps(gang_states, lambda each: self._act(each, cluster_view))
+        self._devices.read(cluster_view)
+        return self._error_backoff.run_steps(gang_states, lambda each: self._step(each, cluster_view))
 
     def finish(
         self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView, known: Collection[GangKey]
@@ -91,13 +94,19 @@ class PlanExecutor:
         """
         self._probes.keep({gang_state.record.plan_id for gang_state in gang_states if gang_state.record is not None})
         self._probes.send()
+        self._devices.finish(gang_states, cluster_view)
         self._unfinished.keep(known)
         for key, held in cluster_view.placeholders.items():
             if cluster_view.kept.gang(key) is None and key not in known:
                 free(self._writer, held.values())
 
-    def _act(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
+    def _step(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
         self._unfinished.settle(gang_state, partial(_members, gang_state))
+        if isinstance(gang_state.step, DeviceStep):
+            return self._devices.act(gang_state, gang_state.step, cluster_view)
+        return self._act(gang_state, cluster_view)
+
+    def _act(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
         effects = Effects()
         match gang_state.step:
             case NeedPlan() if not gang_state.deferred:
@@ -131,9 +140,11 @@ class PlanExecutor:
         If the gang has no plan, or the record fails, the capacity that was reserved for the gang is freed.
         """
         effects, kept = Effects(), set[str]()
+        if gang_state.record is None and (stale_claims := self._devices.held_by(gang_state, cluster_view)):
+            effects = self._devices.give_up(gang_state, stale_claims)
         if step.cause is not None:
             self._reporter.invalidated(gang_state, step)
-            effects = Effects.of(self._spare(gang_state, cluster_view))
+            effects = effects.then(Effects.of(self._spare(gang_state, cluster_view)))
         self._unfinished.begin(gang_state)
         if gang_state.record is not None:
             recorded, status_written = self._reporter.write_status(gang_state)
@@ -336,6 +347,8 @@ class PlanExecutor:
     def _release(self, gang_state: ReconcileState, members: Sequence[Planned], cluster_view: ClusterView) -> Effects:
         if gang_state.record is None or not self._probes.seen(gang_state.record.plan_id):
             return Effects()
+        if gang_state.record.claims and not self._devices.released(gang_state, cluster_view):
+            return Effects()
         if any(group_of(each.pod) for each in members):
             groups = create_missing(self._writer, gang_state, cluster_view)
             if not all(each.done for each in groups):
@@ -343,7 +356,8 @@ class PlanExecutor:
         flavors = flavors_in_use(gang_state.gang)
         snapshot, time = cluster_view.snapshot, rfc3339(self._clock.wall())
         domain = solved_domain(settled(gang_state.gang), _members(gang_state), snapshot, cluster_view.topologies)
-        domain = (*domain, *node_labels(flavors)) if domain else ()
+        # If a pod with devices could go to another node, the scheduler would deallocate its claims (1.37).
+        domain = (*domain, *node_labels(flavors)) if domain and not gang_state.record.claims else ()
         added = any(each.tolerations for each in flavors)
         members = _in_turn(gang_state, members, snapshot)
         if not members:

@@ -9,12 +9,16 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from cluster.devices.allocation import DeviceId
+from cluster.devices.holdings import NO_DEVICES, DeviceView, consumers
 from cluster.node_state import Tenant
 from cluster.snapshot import Snapshot
+from controller.release.devices import DevicePlan, PlannedClaim, Pool, device_plan
 from controller.release.records import PlannedVictim, PlanRecord
 from controller.release.request_digest import asks_as_in
 from controller.release.verifying import lost_room
 from gangs.model import Gang, Member
+from kube.devices import DeviceTaintRule, ResourceClaim
 from kube.keys import GATE, PLAN, STOCK_SCHEDULER, TAKEN_BACK
 from kube.objects import Pod
 from kube.placeholders import HIGHEST_CLASS, is_seat, matched, role_of_seat, to_come
@@ -92,6 +96,10 @@ class Cause(Enum):
     QUOTA_SHORT = "QuotaShort"
     ROOM_UNWANTED = "RoomUnwanted"
     TIMED_OUT = "TimedOut"
+    DEVICES_TAKEN = "DevicesTaken"
+    """Another claim has a device of the plan, or another plan takes it."""
+    DEVICES_NEEDED = "DevicesNeeded"
+    """A waiting pod of higher priority needs devices of the plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +120,61 @@ class Nominate:
     """The step to reserve capacity for these members, whose nominations are missing."""
 
     members: tuple[Planned, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitClaims:
+    """Wait for claims of members that do not exist yet. `missing`: empty if no claim can be read."""
+
+    missing: tuple[PlannedClaim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """Keep new claims off the pools of the plan's devices, of which some are not allocated to their claims yet."""
+
+    pools: tuple[Pool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Deallocate these claims of gated members, because the plan gives them other devices."""
+
+    claims: tuple[ResourceClaim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitDevices:
+    """Wait until other claims, whose pods are ending or give way, have given up devices of the plan.
+
+    `holders`: these claims, each with the device.
+    """
+
+    holders: tuple[tuple[DeviceId, ResourceClaim], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Allocate the planned devices to these claims, once the scheduler allocates the devices to no other claim."""
+
+    devices: DevicePlan
+    claims: tuple[PlannedClaim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Yield:
+    """Give up all claims of the plan, because another claim has these devices, too."""
+
+    devices: DevicePlan
+    doubled: tuple[DeviceId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Untaint:
+    """Delete these rules once the scheduler has seen all allocations of the plan."""
+
+    devices: DevicePlan
+    rules: tuple[DeviceTaintRule, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +275,13 @@ class AllBound:
 Step = (
     NeedPlan
     | Nominate
+    | AwaitClaims
+    | Taint
+    | GiveUp
+    | AwaitDevices
+    | Hold
+    | Yield
+    | Untaint
     | Evict
     | AwaitVictims
     | TakeOver
@@ -238,6 +308,7 @@ class Situation:
     """The gang's placeholders, each by the identifier of its pod (`kube.placeholders.seat_of`)."""
     ungated: bool = False
     """Whether placeholders reserve the capacity of all gated members, and are not gated themselves (`Planned`)."""
+    devices: DeviceView = NO_DEVICES
 
     def planned(self, pods: Iterable[Pod]) -> tuple[Planned, ...]:
         """Return those of these pods that have a node in the plan, in order."""
@@ -371,8 +442,10 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
     if missing:
         return Nominate(missing)
     running = tuple(v for v in victims if not situation.live[v.uid].terminating)
-    if running:
-        return Evict(running)
+    devices = device_plan(situation.gang, record, situation.devices)
+    step = _before_devices_are_held(devices, running) if devices.claims else None
+    if step is not None or running:
+        return step or Evict(running)
     let_go = (each for each in situation.gang.not_lost if not each.pod.gated_by(GATE) or _has_place(each, record))
     if not victims and not situation.gang.suffice(let_go):
         return _while_pods_come(situation, planned)
@@ -381,6 +454,61 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
     too_early = _too_early(situation.gang)
     ready = tuple(m for m in planned if m.gated and not to_come(m.pod) and m.pod.metadata.uid not in too_early)
     return Release(ready) if ready else _while_pods_come(situation, planned)
+
+
+def _before_devices_are_held(devices: DevicePlan, running: tuple[PlannedVictim, ...]) -> Step | None:
+    """Return the step that is due before all claims have their devices and no rule is left; None if none is.
+
+    :param running: the victims that are still to be evicted.
+    """
+    step: Step | None = None
+    if not devices.view.known or devices.missing:
+        step = AwaitClaims(devices.missing)
+    elif devices.doubled:
+        step = Yield(devices, devices.doubled)
+    elif devices.misallocated:
+        step = GiveUp(devices.misallocated)
+    elif not devices.unheld:
+        step = Untaint(devices, devices.rules) if devices.rules else None
+    elif devices.untainted:
+        step = Taint(devices.untainted)
+    elif not running:
+        holders = tuple(each for claim in devices.unheld for each in devices.rivals(claim))
+        step = AwaitDevices(holders) if holders else Hold(devices, devices.unheld)
+    return step
+
+
+def _devices_taken(situation: Situation, record: PlanRecord, victims: Iterable[PlannedVictim]) -> str:
+    """Return the message about a device of the plan that another claim has and keeps; "" if there is none.
+
+    A device that a claim of the plan has already is not examined here: see `Yield`.
+    """
+    if not record.claims:
+        return ""
+    devices, going = device_plan(situation.gang, record, situation.devices), {each.uid for each in victims}
+    for claim in devices.claims:
+        if claim.as_planned:
+            continue
+        for device, holder in devices.rivals(claim):
+            if not _gives_way(holder, situation, going):
+                return f"device {device.device} of pool {device.pool} is allocated to ResourceClaim {holder.key}"
+    return ""
+
+
+def _gives_way(holder: ResourceClaim, situation: Situation, going: Collection[str]) -> bool:
+    """Return whether the claim will soon be without devices, as far as the cluster shows.
+
+    All its pods are gone, are victims of the plan, or are gated and of lower priority than the gang. In the last case
+    the controller itself gives up their devices.
+    """
+    if not holder.status.reserved_for:
+        return any(each.kind == "Pod" and each.uid not in situation.live for each in holder.metadata.owner_references)
+    for uid in consumers(holder):
+        pod = situation.live.get(uid)
+        gated_below = pod is not None and pod.gated_by(GATE) and (pod.spec.priority or 0) < situation.gang.priority
+        if pod is not None and uid not in going and not pod.terminating and not gated_below:
+            return False
+    return True
 
 
 def _too_early(gang: Gang) -> frozenset[str]:
@@ -431,7 +559,10 @@ def _fallen(
     # member that is gone.
     if not situation.gang.suffice(_counted_on(situation.gang, record)):
         return Cause.MEMBER_GONE, "a member beside the planned ones is gone, and too few are left"
-    return _capacity_lost(situation, planned, victims)
+    cause, why = _capacity_lost(situation, planned, victims)
+    if cause is None and (taken := _devices_taken(situation, record, victims)):
+        return Cause.DEVICES_TAKEN, taken
+    return cause, why
 
 
 def _counted_on(gang: Gang, record: PlanRecord) -> Iterator[Member]:

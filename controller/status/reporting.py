@@ -25,6 +25,7 @@ from controller.release.next_step import (
 )
 from controller.release.records import PlannedVictim, successors_patch
 from controller.release.wholeness import Withdrawal, WithdrawalReason, still_withdrawn
+from controller.status.about_devices import about_devices
 from controller.status.conditions import GATED, Condition, differs, member_conditions
 from controller.status.evicted_gangs import evicted_gangs, objects_of
 from controller.status.fair_turns import LEISURELY, in_turns, turn_of
@@ -75,6 +76,8 @@ EVENT_OF_CAUSE: Mapping[Cause, Reason] = {
     Cause.MEMBER_GONE: events.ROOM_LOST,
     Cause.REQUEST_CHANGED: events.ROOM_LOST,
     Cause.EVICTION_REFUSED: events.EVICTION_REFUSED,
+    Cause.DEVICES_TAKEN: events.DEVICES_LOST,
+    Cause.DEVICES_NEEDED: events.DEVICES_LOST,
     Cause.QUOTA_SHORT: events.QUOTA_SHORT,
     Cause.ROOM_UNWANTED: events.ROOM_UNWANTED,
     Cause.TIMED_OUT: events.GANG_TIMED_OUT,
@@ -367,9 +370,10 @@ class Reporter:
         phase = phase_of(gang_state)
         stuck = gang_state.step.stranded if isinstance(gang_state.step, AwaitBinding) else ()
         effects, generation = gang_state.effects, gang_state.manifest["metadata"].get("generation")
+        reason, message = about_devices(gang_state.step) if phase is Phase.NOMINATED else ("", "")
         notes = Notes(
-            reason=ROOM_TAKEN if stuck else "",
-            message=gang_state.failed or wording.stranded(stuck),
+            reason=ROOM_TAKEN if stuck else reason,
+            message=gang_state.failed or wording.stranded(stuck) or message,
             untried="; ".join(filter(None, (effects.untried, effects.stays))),
             timed_out=False if gang_state.timed_out and phase.released else gang_state.timed_out,
             withdrawal=effects.withdrawal,

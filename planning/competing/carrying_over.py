@@ -186,7 +186,9 @@ def _beside_all_others(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | 
         if share is None:
             return None
         plan = Plan(share.nodes, share.victims, (), Proof.FEASIBLE)
-        plans[gang.key] = decided(gang, variant.framing, plan, joint.same_priority.running, {})
+        plans[gang.key] = decided(
+            gang, variant.framing, plan, joint.same_priority.running, {}, devices=joint.parts[gang.key].devices
+        )
     for variant in _within_quotas(joint, gangs):
         gang = variant.gang
         snapshot = after_all([plan for key, plan in plans.items() if key != gang.key], start)
@@ -225,5 +227,12 @@ def _verified(joint: Joint, variant: Variant, framing: Framing) -> Decision | No
     plan = None if share is None else share_as_plan(framing.problem, share, joint.answer)
     if plan is None:
         return None
-    decision = decided(variant.in_flavors, framing, plan, joint.same_priority.running, joint.seconds)
+    decision = decided(
+        variant.in_flavors,
+        framing,
+        plan,
+        joint.same_priority.running,
+        joint.seconds,
+        devices=joint.parts[variant.gang.key].devices,
+    )
     return in_choice(decision, variant.gang, variant.choice)

@@ -59,13 +59,14 @@ def only_room_matters(gangs: Iterable[Gang], framings: Sequence[Framing]) -> boo
 
 
 def needs_more_than_capacity(pod: Pod) -> bool:
-    """Whether the pod needs more than free capacity: it has pod affinity, spread or host ports, or holds a node
-    already.
+    """Whether the pod needs more than free capacity: it has pod affinity, spread, host ports or resource claims, or
+    holds a node already.
     """
     affinity = pod.spec.affinity
     return bool(
         (affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None))
         or pod.spec.topology_spread_constraints
+        or pod.spec.resource_claims
         or host_ports(pod)
         or held_node(pod)
     )

@@ -8,6 +8,7 @@ from gangs.model import Gang, GangKey
 from gangs.workloads.jobs import controller_of
 from kube.names import natural_key
 from planning.decision import Assignment, Eviction, LevelUse
+from planning.devices.counts import DeviceCount, short
 from planning.framing.stranded import Stranded
 from planning.message import Count, Message, Names, because, joined
 from planning.messages.shortfalls import Misfits, Reasons
@@ -355,6 +356,24 @@ def _near(near: NearDomain) -> Message:
     fits = Count(f"{near.fits} of {near.needed}")
     text = Message.of(f"{domain(near.path)} {'fits' if near.path else 'holds'} ", fits)
     return text + f" ({reasons})" if reasons else text
+
+
+def short_of_devices(nearest: Sequence[NearDomain], counts: Sequence[Sequence[DeviceCount]]) -> str:
+    """Return how many devices match, and how many of them are free, in the near domains that lack devices.
+
+    `counts`: the devices of each domain; empty if the gang asks for none. The result is the end of a message, "" if no
+    shown domain lacks devices.
+    """
+    found = []
+    for near, every in zip(nearest[:_NEAREST_SHOWN], counts, strict=False):
+        for each in short(every):
+            has = (
+                f"{each.matching} in {domain(near.path)}, {each.free} of them free"
+                if each.matching
+                else (f"none in {domain(near.path)}")
+            )
+            found.append(f"{each.devices}: {has}, {each.needed} needed")
+    return "; ".join(found)
 
 
 def unmodelled(wishes: Sequence[str]) -> str:

@@ -94,7 +94,7 @@ class DirectTransport(Transport):
         asked = {key: str(value) for key, value in (query or {}).items() if value is not None}
         if self._fence is not None and method != "GET":
             asked["timeout"] = f"{min(self._fence(), timeout[1]):.3f}s"
-        at = address(path)
+        at = address(path, self._api.served)
         if asked.get("watch") == "true" and at is not None:
             return _Watch(self._api, at, asked)
         sent = None if body is None else msgspec.json.decode(msgspec.json.encode(body))
