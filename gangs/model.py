@@ -262,9 +262,8 @@ class Gang(PlacementRequest):
     exact_nodes: bool = False
     """Whether the release must pin each member to its exact node, because the members have ranks."""
     succeeded: int = 0
-    """The number of the gang's succeeded pods that still exist.
-
-    They count as reached members of the minimum, because they need no node any more.
+    """The number of the gang's succeeded pods that still exist. They count towards the minimum, because they need no
+    node any more.
     """
     later: Later | None = None
     """Information about pods that the workload creates only after others run; None if there are no such pods."""

@@ -53,7 +53,7 @@ class Group:
 
     @property
     def deciding_objects(self) -> list[tuple[ObjectRef, str, Pod]]:
-        """The objects whose labels count for the gang, as (object, path of its labels, pod with these labels).
+        """The objects whose labels apply to the gang, as (object, path of its labels, pod with these labels).
 
         They are the Jobs, and the decisive pods (`pod_consensus.decisive_pods`) among the pods that no Job controls.
         """
@@ -279,7 +279,8 @@ def touches(group: Group, about: GangKey) -> bool:
 
 
 def example_of(group: Group) -> Pod:
-    """Return a pod with the labels that count for the gang: the example of the first Job; without a Job, the first
-    decisive pod (`pod_consensus.decisive_pods`).
+    """Return a pod with the labels that apply to the gang: the example of the first Job.
+
+    If the group has no Job, return the first decisive pod (`pod_consensus.decisive_pods`).
     """
     return group.deciding_objects[0][2]

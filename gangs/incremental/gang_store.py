@@ -48,8 +48,9 @@ _Sorted = tuple[int, str, str]
 
 
 def _roots_by_kind() -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return, by API group and kind, the names of the dialects that read, for an object of this kind, the gang with its
-    name.
+    """Return, by API group and kind, the dialects (by name) in which an object of the kind may be a gang.
+
+    The gang then has the namespace and name of the object.
     """
     found = {kind: tuple(_ORDER) for kind in WORKLOADS}
     for dialect in DIALECTS:
@@ -64,7 +65,7 @@ _ROOTS = _roots_by_kind()
 
 
 def _roots(key: ObjectKey, manifest: Manifest | None) -> tuple[str, ...]:
-    """Return the names of the dialects that read, for this object, the gang with its namespace and name."""
+    """Return the names of the dialects in which this object may be a gang with the object's namespace and name."""
     return _ROOTS.get(key[:2]) or (_OF_WORKLOADS if manifest is not None and row_of(manifest) is not None else ())
 
 
