@@ -300,7 +300,8 @@ class Gang(PlacementRequest):
     def suffice(self, members: Iterable[Member]) -> bool:
         """Whether these members, with the succeeded ones, reach the minimum of the gang and of each pod set.
 
-        If pods have succeeded, only the minimum of the gang counts, because their pod sets are unknown.
+        If pods have succeeded, only the minimum of the gang is checked, because the pod sets of succeeded pods are
+        unknown.
         """
         counts = Counter(member.pod_set for member in members)
         if self.succeeded:

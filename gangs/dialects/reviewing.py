@@ -154,10 +154,10 @@ def _review_object(manifest: Manifest, standing: Sources, left: CededToOthers) -
 def _review_templates(
     ref: ObjectRef, workload: Manifest, sources: Sources, left: CededToOthers, findings: Findings
 ) -> None:
-    """Report settings in a workload's pod templates that cannot take effect for the pods of a gang.
+    """Report what is refused or has a surprising effect in the pod templates of a workload.
 
-    They are requests for a fraction of a GPU, a `schedulerName` that Phalanx replaces or that does not run, and the
-    name of a second gang. A template whose pods name no gang is not checked.
+    Requests for a fraction of a GPU are faults. A `schedulerName` of another scheduler, and the name of a second gang,
+    get advice. A template whose pods name no gang is not checked.
     """
     for pod, template in zip(example_pods(workload), templates(workload), strict=False):
         if (claim := dialect_of(pod, left)) is not None:

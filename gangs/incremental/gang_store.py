@@ -48,7 +48,7 @@ _Sorted = tuple[int, str, str]
 
 
 def _roots_by_kind() -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return, by API group and kind, the dialects (by name) in which an object of the kind may be a gang.
+    """Return, by API group and kind, the dialects (by name) in which an object of the kind may be, or describe, a gang.
 
     The gang then has the namespace and name of the object.
     """
@@ -65,7 +65,7 @@ _ROOTS = _roots_by_kind()
 
 
 def _roots(key: ObjectKey, manifest: Manifest | None) -> tuple[str, ...]:
-    """Return the names of the dialects in which this object may be a gang with the object's namespace and name."""
+    """Return the names of the dialects in which this object may be, or describe, a gang with its namespace and name."""
     return _ROOTS.get(key[:2]) or (_OF_WORKLOADS if manifest is not None and row_of(manifest) is not None else ())
 
 

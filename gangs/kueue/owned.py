@@ -254,11 +254,10 @@ def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
 
 
 def _check_queue(manifest: Manifest, made: Made, sources: Sources, findings: Findings) -> None:
-    """Report a queue's name on a workload itself if the workload's pods do not get it, so that they are not in the
-    queue.
+    """Report a queue's name on a workload itself if the workload's pods do not get the name.
 
-    Pods are in a queue only by a label on their pod template. Admission copies the workload's label to the pod template
-    for some kinds only.
+    The pods are then not in the queue, because pods are in a queue only by a label on their pod template. Admission
+    copies the workload's label to the pod template for some kinds only.
     """
     ref, labels, annotations = ref_of(manifest), metadata_of(manifest).labels, metadata_of(manifest).annotations
     queue, templates, row = queue_of(labels, annotations), pod_templates.templates(manifest), row_of(manifest)

@@ -83,7 +83,7 @@ class WorkloadKindSpec(Struct, frozen=True, forbid_unknown_fields=True):
 def rows_of(manifests: Iterable[Manifest]) -> Mapping[tuple[str, str], KindRow]:
     """Return the kinds that these WorkloadKinds describe: by API group and kind, the `KindRow`.
 
-    Invalid WorkloadKinds are left out. If two describe the same kind, the older one counts.
+    Invalid WorkloadKinds are left out. If two describe the same kind, the older one is used.
     """
     found: dict[tuple[str, str], KindRow] = {}
     for each in sorted(manifests, key=age):
