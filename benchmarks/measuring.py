@@ -191,9 +191,10 @@ def _of_decision(decision: Decision) -> _Measured:
 
 
 def _planned(goals: tuple[Goal, ...], *, optimal: bool) -> _Measured:
-    """Return which goals of a plan are proven, and the first open goal.
+    """Return which goals of a plan are proven, and the first goal that is not (the open goal).
 
-    A plan that is not optimal shows the bound of a goal's first part only. So a goal with more parts counts as open.
+    A plan that is not optimal has the bound of a goal's first part only. So a goal with more parts is treated as not
+    proven.
     """
     open_goals = [] if optimal else [goal for goal in goals if goal.value != goal.bound or _hides(goal)]
     first = optimal or not any(goal.name not in _LATER for goal in open_goals)

@@ -280,7 +280,7 @@ class Gang(PlacementRequest):
 
     @property
     def names(self) -> frozenset[GangKey]:
-        """Every key by which pods may name this gang: its own, and those of its group objects."""
+        """Every `GangKey` by which pods may name this gang: its own, and those of its group objects."""
         groups = (GangKey(self.key.dialect, ref.namespace, ref.name) for ref in self.groups)
         return frozenset((self.key, *groups))
 

@@ -84,7 +84,7 @@ class AckDialect:
         return gangs_around(about, sources)
 
     def parts(self, gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
-        """Return the gang's key only, because pods name a gang by its own name."""
+        """Return only the gang's own `GangKey`, because in this dialect all pods of a gang name this key."""
         del pod_sets
         return {gang}
 

@@ -245,7 +245,7 @@ def listed(annotations: Mapping[str, Any]) -> frozenset[GangKey]:
 
 
 def _keys_of(names: Any) -> frozenset[GangKey] | None:
-    """Return the keys in a list of "namespace/name"; None if it is no such list."""
+    """Return the `GangKey`s in a list of texts of the form "namespace/name"; None if the value is no such list."""
     if not isinstance(names, list) or not all(isinstance(each, str) and each.count("/") == 1 for each in names):
         return None
     return frozenset(GangKey(NAME, *each.split("/")) for each in names)

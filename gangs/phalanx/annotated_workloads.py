@@ -177,7 +177,7 @@ def _minimum(manifest: Manifest, gated: Sequence[Template], annotations: Mapping
 
 
 def _check_templates(ref: ObjectRef, templates: Sequence[Template], findings: Findings) -> None:
-    """Report pod templates that name a Gang object, that have the same name, or that are more than `MOST_SETS`."""
+    """Report pod templates that name a Gang object or that have equal names, and more than `MOST_SETS` templates."""
     if len(templates) > MOST_SETS:
         problem = f"has {len(templates)} pod templates, and a gang has at most {MOST_SETS} pod sets"
         findings.fault(ref, "spec", problem, "make several workloads of it")
