@@ -160,9 +160,11 @@ def _worth_reading(sources: Sources, about: GangKey | None) -> list[Manifest]:
 
 
 def gangs_around(about: GangKey, sources: Sources) -> set[GangKey]:
-    """Return the key `about`, and the gangs of Jobs that have its namespace and name.
+    """Return the keys of the gangs that are read for `about`, because `about` may be the name of a Job or
+    JobNetworkTopology.
 
-    Gangs of Jobs that name a JobNetworkTopology with this namespace and name are included.
+    They are `about` itself, and the gangs of Jobs that have this namespace and name, or that name such a
+    JobNetworkTopology.
     """
     jobs = sources.sought(JOB_GROUP, JOB_KIND, _parts_of, (about.namespace, about.name))
     return {about, *(GangKey(NAME, *gang) for job in jobs for gang in _gang_in(job))}

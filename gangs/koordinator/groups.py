@@ -86,7 +86,7 @@ def read_group(
 
     :param units: the units of the GangGroup, ordered by key; at least one.
     :param settings: the content of Koordinator's ConfigMap.
-    :param all_pods: all pods, among which those with the same topology selector as a member are searched.
+    :param all_pods: all pods. The gang prefers nodes near those with the same topology selector as one of its members.
     """
     first = units[0]
     own = Findings()

@@ -1,7 +1,7 @@
 """Workloads that ask to be gangs by annotations of Phalanx, or that are gangs because of their automatic namespace.
 
 Admission adds the label `phalanx.dev/workload` to every pod template of such a workload. A pod with this label is a
-member of the gang that the workload above it is. Each pod template (Master, Worker) is a pod set of its own.
+member of its workload's gang. Each pod template (Master, Worker) is a pod set of its own.
 """
 
 from collections import Counter

@@ -128,7 +128,7 @@ def _short(own_words: Mapping[str, str], marked: LabelledWorkload) -> bool:
 def least_of_jobs(marked: LabelledWorkload) -> int:
     """Return the number of a JobSet's pods that must start together, if a Job template states a minimum; else 0.
 
-    Templates without a minimum count with all their pods.
+    Of the templates without a minimum, all pods must start.
     """
     if not _in_jobs(marked.manifest) or all(each.least is None for each in marked.gated):
         return 0
