@@ -260,7 +260,7 @@ def _line(lot: Lot) -> str:
 
 
 def _lot(plane: ControlPlane, plan: Plan, asked: Asked, programs: Mapping[str, int]) -> Lot:
-    """Create pods of new gangs under these conditions, measure them, and remove them again.
+    """Create pods of new gangs under the conditions in `asked`, measure them, and remove them again.
 
     :raises RuntimeError: a response was not as expected.
     """
