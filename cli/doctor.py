@@ -1,4 +1,4 @@
-"""`phalanx doctor`: whether this cluster is fit for gangs, and whether Phalanx itself is well."""
+"""`phalanx doctor`: checks whether this cluster supports gangs, and whether the parts of Phalanx work."""
 
 from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime

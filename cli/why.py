@@ -83,7 +83,7 @@ class Reader:
     """Estimates the start of a gang that waits for quota. None: starts are not estimated."""
 
     def story(self, namespace: str, name: str) -> GangFacts:
-        """Return all facts about a gang: its Gang object, its pods, its events, the leader and its place in line.
+        """Return all facts about a gang: its Gang object, pods, events, leader, and its position in the planning order.
 
         The estimated start is included if the gang waits for quota.
 

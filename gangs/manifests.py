@@ -101,7 +101,7 @@ def decode(part: Any, type_: type[_T], ref: ObjectRef, path: str) -> _T:
 
     :param ref: the object, for messages.
     :param path: the path of the part in the object; "" for the whole object.
-    :raises MalformedError: if the part does not have this type. It has the exact field.
+    :raises MalformedError: if the part does not have this type. The error has the exact field.
     """
     try:
         return msgspec.convert(part, type_)

@@ -121,7 +121,7 @@ def pods(name: str, size: int, *, member: bool = False, grouped: bool = False) -
 
 
 def pod_spec(gpus: int = 8) -> Manifest:
-    """Return the spec of a pod that requests so many GPUs."""
+    """Return the spec of a pod that requests this number of GPUs."""
     asked = {"nvidia.com/gpu": str(gpus)}
     resources = {"requests": {"cpu": str(gpus), "memory": f"{2 * gpus}Gi", **asked}, "limits": asked}
     container = {"name": "main", "image": "pause", "resources": resources}

@@ -101,8 +101,8 @@ def _rendered(chosen: Sequence[TopologyShown], output: str, figures: CapacityFig
 def _starts(topology: Topology, figures: CapacityFigures | None) -> str:
     """Return a table with one column for each level, narrower levels to the right.
 
-    Each row of the first kind is a size of pods: the most pods of this size that could start together now, and the
-    domain that holds them. The last rows are the fragmentation of each resource.
+    A row in its first part is for one size of pods. It has the most pods of this size that could start together now in
+    one domain of the level, and this domain. A row in its last part has the fragmentation of one resource.
 
     :param figures: None: return "".
     """

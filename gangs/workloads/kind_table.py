@@ -204,17 +204,21 @@ class KindRow:
     parts: str = ""
     """The field with the number of parts, for kinds with `fields` and `part_by`."""
     start_orders: tuple[StartOrder, ...] = ()
-    """Settings by which the workload creates some pods only after others run. Kinds with `fields` state it there."""
+    """Settings by which the workload creates some pods only after others run. For kinds with `fields`, `TemplateFields`
+    has such settings.
+    """
     rank: str = ""
     """The key of the pod label or annotation with the pod's rank in its template, for kinds with `fields`; "": none."""
     ended_at: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Fields by which a workload reports its end, besides the usual conditions, each with the values that mean this."""
+    """Fields by which a workload reports its end, in addition to the usual conditions, each with the values that mean
+    an end.
+    """
     counted_in_status: tuple[str, ...] = ()
     """The status fields that the functions in `rules` read: the numbers of pods that have completed."""
     ending_conditions: tuple[str, ...] = ()
     """Types of conditions by which a workload reports that it has ended or is ending, so that it recreates no pod.
 
-    The usual conditions count besides.
+    They add to the conditions Succeeded, Completed and Failed, which are read for every kind.
     """
     suspended_at: str = ""
     """The field that is true while the workload is suspended, and that a queue sets to false.
