@@ -227,7 +227,7 @@ class _EachGang:
     def step(self, gang: Gang, now: Taken, uncontested: bool) -> tuple[Decision, Taken]:  # noqa: FBT001 -- see SamePriority
         """Return the gang's decision on the remaining capacity, and the capacity and quota that are taken afterwards.
 
-        If an earlier gang closes the gang's strict queue, the gang waits behind that gang.
+        If an earlier gang of the gang's strict queue has no plan, the gang waits behind that gang.
         """
         queue = strict_queue(gang)
         if ahead := now.closed.get(queue):

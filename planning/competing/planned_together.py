@@ -147,8 +147,8 @@ def _ways_of(variants: Mapping[GangKey, Sequence[Variant]]) -> list[tuple[Varian
 
 @dataclass(frozen=True, slots=True)
 class _Ways:
-    """The gangs of one priority. `variants`: each gang in all its choices of flavors. `started`: when the planning of
-    these gangs began (`time.perf_counter`).
+    """The gangs of one priority that are planned together. `variants`: each gang in all its choices of flavors.
+    `started`: when the planning of these gangs began (`time.perf_counter`).
     """
 
     same_priority: SamePriority

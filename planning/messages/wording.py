@@ -166,7 +166,10 @@ def gangs_by_number(count: int) -> str:
 
 
 def why_here(beside: NextDoor) -> str:
-    """Return what the best plan outside the gang's domain costs more, in the first goal in which that plan is worse."""
+    """Return why the gang is not elsewhere: the best plan outside its domain, and the first goal that is worse there.
+
+    For example, `rack r2 would cost 3 instead of 2 victims`.
+    """
     if not beside.paths:
         return f"no other {beside.level} can hold it"
     where = f"{beside.level} {listed([domain(path) for path in beside.paths[:_DOMAINS_SHOWN]])}"
@@ -176,7 +179,10 @@ def why_here(beside: NextDoor) -> str:
 
 
 def _loss(beside: NextDoor) -> str:
-    """Return the loss as text, with the template of the solver's goal."""
+    """Return how much worse the plan outside the gang's domain is in one goal, as the end of a sentence.
+
+    The text is the goal's template `Criterion.loss` (`solver.objective`) with the values of both plans.
+    """
     of, level = criterion(beside.goal), beside.goal.partition("/")[2]
     loss = of.loss
     if of.counting and beside.part.startswith(of.counting):
@@ -185,8 +191,8 @@ def _loss(beside: NextDoor) -> str:
 
 
 def unfulfilled(needed: int, wishes: Sequence[str]) -> str:
-    """Return the message for a gang that fits by capacity, but without a found plan that meets the rules between its
-    members.
+    """Return the message for a gang that fits by capacity, but for which no plan was found that keeps the rules between
+    its members. `wishes`: these rules, as phrases.
     """
     return f"no placement of {pods(needed)} found, nor proven impossible, that fulfils {listed(wishes)}"
 
@@ -358,7 +364,7 @@ def _near(near: NearDomain) -> Message:
 
 
 def unmodelled(wishes: Sequence[str]) -> str:
-    """Return the constraints that were not considered, as the end of a message; "" if there are none."""
+    """Return the end of a message that lists the constraints `wishes`, which planning did not consider; "" for none."""
     return f"; not considered: {listed(wishes)}" if wishes else ""
 
 

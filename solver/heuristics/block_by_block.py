@@ -354,9 +354,9 @@ def _better(heap: _Heap, cost: float) -> bool:
 
 
 def _known_costs_first(heap: list[_Candidate], nodes: Container[int]) -> list[_Candidate]:
-    """Return the heap rebuilt so that candidates on `nodes` come first.
+    """Return a heap of nodes for one more member, rebuilt so that the nodes `nodes` come first.
 
-    The cost of a member on `nodes` is known. All other candidates get an infinite cost until theirs is computed.
+    The cost of a member on one of `nodes` is known. All other nodes get an infinite cost until theirs is computed.
     """
     found = [each if each[-1] in nodes else (each[0], np.inf, *each[2:]) for each in heap]
     heapify(found)
