@@ -135,20 +135,29 @@ def kept(budgets: Sequence[str], overruling: Sequence[str], gangs: Sequence[str]
 
 
 def planned_after(others: Names, refusal: Message) -> Message:
-    """Return the message of a rejection that is unproven because earlier gangs could be placed elsewhere."""
+    """Return the message of a rejection that is unproven because earlier gangs could be placed elsewhere.
+
+    `others`: these gangs. `refusal`: the message of the rejection itself, which comes last.
+    """
     return Message.of(
         "not proven that there is no place: planned after ", others, ", which could be elsewhere; ", refusal
     )
 
 
 def needs_unplaced(others: Names, refusal: Message) -> Message:
-    """Return the message of a rejection that is unproven because the gang may need pods of unplaced gangs near it."""
+    """Return the message of a rejection that is unproven because the gang may need pods of unplaced gangs near it.
+
+    `others`: these gangs. `refusal`: the message of the rejection itself, which comes last.
+    """
     before = "not proven that there is no place: it may need pods of "
     return Message.of(before, others, " near it, and there is no place for these yet; ", refusal)
 
 
 def no_place_beside(others: Names, refusal: Message) -> Message:
-    """Return the message of a rejection because earlier gangs of the same priority displace the gang."""
+    """Return the message of a rejection because earlier gangs of the same priority displace the gang.
+
+    `others`: these gangs. `refusal`: the message of the rejection itself, which comes last.
+    """
     return Message.of("no place beside ", others, ", of the same priority and first in line; ", refusal)
 
 

@@ -301,7 +301,7 @@ def _eviction_tables(
 
 
 def _started(start: int) -> str:
-    """Return the name of the sum that counts victims with this start time."""
+    """Return the name, in the tables, of the number of victims with this start time."""
     return f"started {start}"
 
 

@@ -206,7 +206,7 @@ def prices_of(instance: Instance, level: int) -> EvictionPrices | None:
 
 
 def _columns(instance: Instance) -> _Columns:
-    """Return the arrays over the useful victims."""
+    """Return the position, node, priority, gang and requests of each useful victim, as arrays."""
     victims, useful = instance.problem.victims, np.array(instance.useful, dtype=np.int64)
     return _Columns(
         useful, victims.node[useful], victims.priority[useful], victims.gang[useful], victims.requests[useful]

@@ -34,8 +34,8 @@ _PORTION = 1 / 2
 
 @dataclass(frozen=True, slots=True)
 class HeldMembers:
-    """By domain of the required level (or ROOT, the whole cluster), how many members it can hold (`counts`), even if
-    these are fewer than the minimum of the gang or of a set.
+    """By domain of the required level (or ROOT, the whole cluster), how many members it can hold (`counts`). These may
+    be fewer than the minimum of the gang or of a set.
 
     `plans`: the placement of these members, for domains that were filled one by one. The plans have no goals.
     """

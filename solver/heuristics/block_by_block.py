@@ -87,8 +87,8 @@ class Seated:
 
 
 def _transferred(part: Block | Run, parts: Sequence[Seated]) -> tuple[Seated, ...]:
-    """Return `parts`, the placed parts of a block, as the parts of the interchangeable block `part`, on the same nodes.
-    Empty if `part` is a run.
+    """Return the parts of the block `part`, placed on the nodes of `parts`: the placed parts of a block that is
+    interchangeable with `part`. Empty if `part` is a run.
     """
     if isinstance(part, Run):
         return ()
