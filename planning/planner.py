@@ -263,7 +263,10 @@ def stands_in_line(gang: Gang, snapshot: Snapshot) -> bool:
 def behind_in_line(
     gangs: Iterable[Gang], snapshot: Snapshot, stands: Callable[[Gang, Snapshot], bool] = stands_in_line
 ) -> Iterator[Decision]:
-    """Yield a decision for each gang that must wait until an earlier gang of its strict queue has a plan."""
+    """Yield a decision for each gang that must wait until an earlier gang of its strict queue has a plan.
+
+    `stands`: returns whether later gangs of the queue must wait for a gang.
+    """
     strict = [with_priorities(each, snapshot) for each in gangs if strict_queue(each)]
     line = [each for each in in_order(strict) if stands(each, snapshot)] if len(strict) > 1 else []
     return (waits_behind(gang, ahead) for gang, ahead in behind_others(line))

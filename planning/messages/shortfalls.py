@@ -73,7 +73,10 @@ def left_out_beside(
 
 
 def _unplaced(problem: Problem, nodes: Sequence[Sequence[int | None]]) -> tuple[list[int], int]:
-    """Return the shapes of the members without a node, each shape once, and the number of these members."""
+    """Return the shapes of the members without a node, each shape once, and the number of these members.
+
+    `nodes`: the node of each member, by set and rank.
+    """
     waiting = [
         member.shape
         for pod_set, row in zip(problem.sets, nodes, strict=True)
@@ -86,7 +89,10 @@ def _unplaced(problem: Problem, nodes: Sequence[Sequence[int | None]]) -> tuple[
 def _free_after(
     problem: Problem, nodes: Sequence[Sequence[int | None]], victims: Iterable[int]
 ) -> Sequence[Sequence[int]]:
-    """Return the free capacity, by node and then by resource, after the plan's evictions and placements."""
+    """Return the free capacity, by node and then by resource, after a plan's evictions and placements.
+
+    `nodes`: the node of each member, by set and rank. `victims`: the positions of the evicted pods.
+    """
     free: list[list[int]] = problem.nodes.free.tolist()
     for victim in (problem.victims[each] for each in victims):
         _add(free[victim.node], victim.requests, 1)
