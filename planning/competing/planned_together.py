@@ -142,8 +142,8 @@ def _usable(problem: Problem) -> Iterable[str]:
 def _ways_of(variants: Mapping[GangKey, Sequence[Variant]]) -> list[tuple[Variant, ...]]:
     """Return the combinations of one variant for each gang, the preferred combination first.
 
-    `variants`: each gang in all its choices of flavors. Of more than `_MOST_CHOICES` combinations it returns one more than that, so that the caller sees that some are
-    missing.
+    `variants`: each gang in all its choices of flavors. Of more than `_MOST_CHOICES` combinations, one more than
+    `_MOST_CHOICES` are returned, so that the caller sees that some are missing.
     """
     return list(islice(product(*variants.values()), _MOST_CHOICES + 1))
 
