@@ -67,7 +67,7 @@ def room_on(state: NodeState) -> DomainRoom:
 
 
 def rooms_under(tree: DomainTree, states: Iterable[NodeState]) -> dict[Path, DomainRoom]:
-    """Return the capacity of every domain, nodes included, by the domain's path. The empty path is the whole topology."""
+    """Return the capacity of every domain, nodes included, by the domain's path; the empty path is the topology."""
     rooms = {path: DomainRoom() for path in ((), *tree.counts)}
     for state in states:
         if (path := tree.path_of.get(state.name)) is not None:
