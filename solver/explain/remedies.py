@@ -226,8 +226,9 @@ def _inside(path: tuple[str, ...]) -> str:
 def _nodes_to_enlarge(
     problem: Problem, shapes: Collection[int], path: tuple[str, ...], plan: Plan | None
 ) -> Iterator[int]:
-    """Yield at most two nodes of the domain `path` that could get more capacity for members of these shapes: a node
-    without members of the plan, and a node with a member.
+    """Yield at most two nodes of the domain `path` that could get more capacity for members of these shapes.
+
+    They are a node without members of the plan, and a node with a member.
 
     Constraints between members decide which of the two helps: exclusions need a node without members, affinity needs a
     node with a member.
