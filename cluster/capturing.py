@@ -178,8 +178,7 @@ class Capture:
     ) -> Snapshot:
         """Return a snapshot of the present nodes and pods, with these other objects.
 
-        The snapshot shares everything that has not changed with the last snapshot. `namespaces`: labels by name of a
-        namespace. `volumes`: claims by `namespace/name`.
+        It shares everything that has not changed with the last snapshot.
         """
         changed = [self._state(name) for name in self._stale & self._nodes.keys()]
         self._states |= {state.name: state for state in changed}

@@ -30,8 +30,7 @@ def decided(
 ) -> Decision:
     """Return the decision for a solver's answer.
 
-    `seconds`: the time of each step, such as "solve". `in_turn`: the plan is the best for the gang alone, but gangs of
-    its priority compete and were planned before it.
+    `in_turn`: the plan is the best for the gang alone, but gangs of its priority compete and were planned before it.
     """
     if isinstance(answer, Plan):
         return _placed(gang, framing, answer, running, seconds, in_turn=in_turn)

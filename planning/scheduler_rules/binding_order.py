@@ -139,7 +139,7 @@ class BindingOrder:
     def order(self) -> tuple[int, ...] | None:
         """Return the members' positions in an order in which the scheduler accepts each one.
 
-        None if there is no such order. For more than `MOST_SEARCHED` members, also None if the greedy search finds none.
+        None if there is no such order. Beyond `MOST_SEARCHED` members, also None if the greedy search finds none.
         """
         found = self._greedy()
         if found is None and len(self._waiting) <= MOST_SEARCHED:
