@@ -36,7 +36,10 @@ Protected = Callable[[Pod], str]
 
 
 def unprotected(_pod: Pod) -> str:
-    """Return "", as the `Protected` of a cluster in which only DaemonSet and mirror pods may never be victims."""
+    """Return "": no reason protects the pod from eviction.
+
+    It is the argument `protected` of a cluster in which only DaemonSet and mirror pods may never be victims.
+    """
     return ""
 
 

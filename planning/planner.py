@@ -227,7 +227,7 @@ class _EachGang:
     def step(self, gang: Gang, now: Taken, uncontested: bool) -> tuple[Decision, Taken]:  # noqa: FBT001 -- see SamePriority
         """Return the gang's decision on the remaining capacity, and the capacity and quota that are taken afterwards.
 
-        If an earlier gang closes the gang's strict queue, the gang waits behind that gang.
+        If an earlier gang of the gang's strict queue has no plan, the gang waits behind that gang.
         """
         queue = strict_queue(gang)
         if ahead := now.closed.get(queue):
@@ -263,7 +263,10 @@ def stands_in_line(gang: Gang, snapshot: Snapshot) -> bool:
 def behind_in_line(
     gangs: Iterable[Gang], snapshot: Snapshot, stands: Callable[[Gang, Snapshot], bool] = stands_in_line
 ) -> Iterator[Decision]:
-    """Yield a decision for each gang that must wait until an earlier gang of its strict queue has a plan."""
+    """Yield a decision for each gang that must wait until an earlier gang of its strict queue has a plan.
+
+    `stands`: returns whether later gangs of the queue must wait for a gang.
+    """
     strict = [with_priorities(each, snapshot) for each in gangs if strict_queue(each)]
     line = [each for each in in_order(strict) if stands(each, snapshot)] if len(strict) > 1 else []
     return (waits_behind(gang, ahead) for gang, ahead in behind_others(line))

@@ -20,9 +20,9 @@ def free_on(state: NodeState) -> Amounts:
 
 
 def free_under(tree: DomainTree, states: Iterable[NodeState]) -> dict[Path, dict[str, int]]:
-    """Return the free capacity of every domain above the nodes, by the domain's path; the empty path is all nodes.
+    """Return the free capacity of every domain above the nodes, by the domain's path.
 
-    It is the sum of `free_on` over the nodes of the domain.
+    It is the sum of `free_on` over the nodes of the domain. The empty path has the sum of the whole topology.
     """
     totals: dict[Path, dict[str, int]] = {path: {} for path in ((), *tree.counts)}
     leaves: dict[Path, dict[str, int]] = {}
@@ -67,7 +67,7 @@ def room_on(state: NodeState) -> DomainRoom:
 
 
 def rooms_under(tree: DomainTree, states: Iterable[NodeState]) -> dict[Path, DomainRoom]:
-    """Return the capacity of every domain, nodes included, by the domain's path; the empty path is all nodes."""
+    """Return the capacity of every domain, nodes included, by the domain's path; the empty path is the topology."""
     rooms = {path: DomainRoom() for path in ((), *tree.counts)}
     for state in states:
         if (path := tree.path_of.get(state.name)) is not None:

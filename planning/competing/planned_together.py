@@ -113,7 +113,10 @@ def _variants(same_priority: SamePriority) -> dict[GangKey, list[Variant]]:
 
 
 def _may_compete(same_priority: SamePriority, variants: Mapping[GangKey, Sequence[Variant]]) -> bool:
-    """Whether two gangs may compete: for a node, for a quota, or through rules between their pods."""
+    """Whether two gangs may compete: for a node, for a quota, or through rules between their pods.
+
+    `variants`: each gang in all its choices of flavors.
+    """
     first = [each[0] for each in variants.values()]
     if _share_nodes(variants.values()) or any_pod_rules_between(
         [each.gang for each in first], same_priority.start.snapshot.namespaces
@@ -126,7 +129,7 @@ def _may_compete(same_priority: SamePriority, variants: Mapping[GangKey, Sequenc
 
 
 def _share_nodes(variants: Iterable[Sequence[Variant]]) -> bool:
-    """Whether two of the gangs may use the same node, in any of their choices of flavors."""
+    """Whether two of the gangs may use the same node. `variants`: each gang in all its choices of flavors."""
     used: set[str] = set()
     for own in variants:
         usable = {name for each in own for name in _usable(each.framing.problem)}
@@ -143,18 +146,18 @@ def _usable(problem: Problem) -> Iterable[str]:
 
 
 def _ways_of(variants: Mapping[GangKey, Sequence[Variant]]) -> list[tuple[Variant, ...]]:
-    """Return the combinations of the gangs' flavor choices, in the order of preference.
+    """Return the combinations of one variant for each gang, the preferred combination first.
 
-    Of more than `_MOST_CHOICES` combinations it returns one more than that, so that the caller sees that some are
-    missing.
+    `variants`: each gang in all its choices of flavors. Of more than `_MOST_CHOICES` combinations, one more than
+    `_MOST_CHOICES` are returned, so that the caller sees that some are missing.
     """
     return list(islice(product(*variants.values()), _MOST_CHOICES + 1))
 
 
 @dataclass(frozen=True, slots=True)
 class _Ways:
-    """The gangs of one priority. `variants`: each gang in all its choices of flavors. `started`: when the planning of
-    these gangs began (`time.perf_counter`).
+    """The gangs of one priority that are planned together. `variants`: each gang in all its choices of flavors.
+    `started`: when the planning of these gangs began (`time.perf_counter`).
     """
 
     same_priority: SamePriority
@@ -308,7 +311,7 @@ def _with_bounds(
 
 
 def _has_first_flavors(decision: Decision, variants: Mapping[GangKey, Sequence[Variant]]) -> bool:
-    """Whether the gang is planned in the flavors that its queue tries first."""
+    """Whether the decision is for the flavors that the gang's queue tries first, that is, its first variant."""
     return set(decision.flavors) == set(variants[decision.key][0].choice.values())
 
 

@@ -37,8 +37,8 @@ class Remaining:
             self._used[name] = self._used.get(name, 0) + asked[:, place] * unit
 
     def framing(self, stated: Framing) -> Framing | None:
-        """Return a later gang's problem on the remaining capacity; None if a used amount is no multiple of the
-        problem's units.
+        """Return the problem `stated` of a later gang, with only the remaining capacity free. None if a used amount is
+        no multiple of the unit in which the problem counts the resource.
         """
         problem = stated.problem
         free = problem.nodes.free.copy()

@@ -278,7 +278,7 @@ def _nearly_read(document: Document, group_kind: _GroupKind) -> Iterator[Mistake
 
 
 def _api_version(group: str, kind: str) -> str:
-    """Return the apiVersion in which objects of a kind are read; only its group if every version is read."""
+    """Return the apiVersion in which objects of a kind are read; only the group if all its versions are read."""
     versions = (each.versions for each in all_kinds() if (each.group, each.kind) == (group, kind))
     version = next(versions, ("v1",) if (group, kind) in TYPED else ("",))[0]
     return "/".join(filter(None, (group, version)))

@@ -136,20 +136,29 @@ def kept(budgets: Sequence[str], overruling: Sequence[str], gangs: Sequence[str]
 
 
 def planned_after(others: Names, refusal: Message) -> Message:
-    """Return the message of a rejection that is unproven because earlier gangs could be placed elsewhere."""
+    """Return the message of a rejection that is unproven because earlier gangs could be placed elsewhere.
+
+    `others`: these gangs. `refusal`: the message of the rejection itself, which comes last.
+    """
     return Message.of(
         "not proven that there is no place: planned after ", others, ", which could be elsewhere; ", refusal
     )
 
 
 def needs_unplaced(others: Names, refusal: Message) -> Message:
-    """Return the message of a rejection that is unproven because the gang may need pods of unplaced gangs near it."""
+    """Return the message of a rejection that is unproven because the gang may need pods of unplaced gangs near it.
+
+    `others`: these gangs. `refusal`: the message of the rejection itself, which comes last.
+    """
     before = "not proven that there is no place: it may need pods of "
     return Message.of(before, others, " near it, and there is no place for these yet; ", refusal)
 
 
 def no_place_beside(others: Names, refusal: Message) -> Message:
-    """Return the message of a rejection because earlier gangs of the same priority displace the gang."""
+    """Return the message of a rejection because earlier gangs of the same priority displace the gang.
+
+    `others`: these gangs. `refusal`: the message of the rejection itself, which comes last.
+    """
     return Message.of("no place beside ", others, ", of the same priority and first in line; ", refusal)
 
 
@@ -167,7 +176,10 @@ def gangs_by_number(count: int) -> str:
 
 
 def why_here(beside: NextDoor) -> str:
-    """Return what the best plan outside the gang's domain costs more, in the first goal in which that plan is worse."""
+    """Return why the gang is not elsewhere: the best plan outside its domain, and the first goal that is worse there.
+
+    For example, `rack r2 would cost 3 instead of 2 victims`.
+    """
     if not beside.paths:
         return f"no other {beside.level} can hold it"
     where = f"{beside.level} {listed([domain(path) for path in beside.paths[:_DOMAINS_SHOWN]])}"
@@ -177,7 +189,10 @@ def why_here(beside: NextDoor) -> str:
 
 
 def _loss(beside: NextDoor) -> str:
-    """Return the loss as text, with the template of the solver's goal."""
+    """Return how much worse the plan outside the gang's domain is in one goal, as the end of a sentence.
+
+    The text is the goal's template `Criterion.loss` (`solver.objective`) with the values of both plans.
+    """
     of, level = criterion(beside.goal), beside.goal.partition("/")[2]
     loss = of.loss
     if of.counting and beside.part.startswith(of.counting):
@@ -186,8 +201,8 @@ def _loss(beside: NextDoor) -> str:
 
 
 def unfulfilled(needed: int, wishes: Sequence[str]) -> str:
-    """Return the message for a gang that fits by capacity, but without a found plan that meets the rules between its
-    members.
+    """Return the message for a gang that fits by capacity, but for which no plan was found that keeps the rules between
+    its members. `wishes`: these rules, as phrases.
     """
     return f"no placement of {pods(needed)} found, nor proven impossible, that fulfils {listed(wishes)}"
 
@@ -377,7 +392,7 @@ def short_of_devices(nearest: Sequence[NearDomain], counts: Sequence[Sequence[De
 
 
 def unmodelled(wishes: Sequence[str]) -> str:
-    """Return the constraints that were not considered, as the end of a message; "" if there are none."""
+    """Return the end of a message that lists the constraints `wishes`, which planning did not consider; "" for none."""
     return f"; not considered: {listed(wishes)}" if wishes else ""
 
 

@@ -65,7 +65,9 @@ def member_keys(manifest: Manifest) -> set[GangKey]:
 
 
 def shown_key(manifest: Manifest) -> GangKey | None:
-    """Return the key of the gang that a Gang object shows; None for an object that only claims to be a mirror."""
+    """Return the key of the gang that a Gang object shows. None if a user has written an object that claims to be the
+    mirror of a gang elsewhere, and the controller has not confirmed the claim.
+    """
     meta = manifest["metadata"]
     if (key := mirrored_key(manifest)) is not None or claim_of(manifest):
         return key

@@ -34,8 +34,8 @@ _PORTION = 1 / 2
 
 @dataclass(frozen=True, slots=True)
 class HeldMembers:
-    """By domain of the required level (or ROOT, the whole cluster), how many members it holds (`counts`). Neither the
-    gang's minimum nor the minimums of its sets must be reached.
+    """By domain of the required level (or ROOT, the whole cluster), how many members it can hold (`counts`). These may
+    be fewer than the minimum of the gang or of a set.
 
     `plans`: the placement of these members, for domains that were filled one by one. The plans have no goals.
     """
@@ -56,7 +56,7 @@ class Nearest:
 
 def held_by_domains(problem: Problem, budget: TimeBudget) -> HeldMembers:
     """Return how many members each domain of the required level (or ROOT, the whole cluster) can hold without
-    evictions. Neither the gang's minimum nor the minimums of its sets must be reached.
+    evictions, even if these are fewer than the minimum of the gang or of a set.
 
     Pinned members in the domain count.
     """

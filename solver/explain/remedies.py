@@ -226,11 +226,10 @@ def _inside(path: tuple[str, ...]) -> str:
 def _nodes_to_enlarge(
     problem: Problem, shapes: Collection[int], path: tuple[str, ...], plan: Plan | None
 ) -> Iterator[int]:
-    """Yield at most two nodes of a domain that could get more capacity: a node without members of the plan, and a node
-    with a member.
+    """Yield at most two nodes of the domain `path` that could get more capacity for members of these shapes.
 
-    Constraints between members decide which of the two helps: exclusions need a node without members, affinity needs a
-    node with a member.
+    They are a node without members of the plan, and a node with a member. Constraints between members
+    decide which of the two helps: exclusions need a node without members, affinity needs a node with a member.
     """
     used = {node for row in plan.nodes for node in row if node is not None} if plan is not None else set[int]()
     layout, open_nodes = problem.nodes.layout, frozenset.intersection(*(problem.shapes[each].nodes for each in shapes))

@@ -44,7 +44,7 @@ def greedy_plans(
 
 
 def plans_of(instance: Instance, over: DeadlineCheck = no_deadline_check) -> Iterator[Plan]:
-    """Yield plans of an instance: one plan for each domain that may hold the gang, the most promising domain first.
+    """Yield plans of an instance, one for each tried domain that holds the gang, the most promising domain first.
     When `over` returns True, no further plan is yielded.
     """
     pods = RunningPods(instance)
