@@ -142,6 +142,8 @@ class Metrics:
         self._clock = clock
         self._seen: dict[GangKey, _Seen] = {}
         self._first_round = True
+        self._shown: dict[tuple[str, Phase], int] = {}
+        """By dialect and phase: the present values of `phalanx_gangs`. Only values that change are set."""
         self._tallies = _Tallies()
         self.registry = CollectorRegistry()
         self._cluster = ClusterMetrics(clock=clock)
@@ -259,6 +261,7 @@ class Metrics:
         finally:
             self._leader.set(0)
             self._gangs.clear()
+            self._shown.clear()
             self._planning.set(0)
             self._domains_above.clear()
             self._cluster.forget()
@@ -318,7 +321,10 @@ class Metrics:
         tally = self._tallies.gangs + Tally((key.dialect, Phase.INVALID) for key in invalid)
         for dialect in DIALECTS:
             for phase in Phase:
-                self._gangs.labels(dialect.name, phase.value).set(tally[dialect.name, phase])
+                place, gangs = (dialect.name, phase), tally[dialect.name, phase]
+                if self._shown.get(place) != gangs:
+                    self._gangs.labels(dialect.name, phase.value).set(gangs)
+                    self._shown[place] = gangs
         namespaces = self._tallies.namespaces + Tally((key.namespace, Phase.INVALID) for key in invalid)
         self._cluster.stand(namespaces, list(self._tallies.unplaced.values()))
         self._domains_above.clear()

@@ -42,6 +42,8 @@ LOG = logging.getLogger(__name__)
 
 _ORDER = {dialect.name: position for position, dialect in enumerate(DIALECTS)}
 _BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
+_GROUPING: Mapping[str, Grouping] = {each.name: each for each in DIALECTS if isinstance(each, Grouping)}
+"""By name: the dialects with groups. `isinstance` would compare all attributes of the protocol at each reading."""
 _OF_WORKLOADS = tuple(_ORDER)
 _Sorted = tuple[int, str, str]
 """A gang's sort key among all gangs: (position of its dialect in `DIALECTS`, namespace, name)."""
@@ -328,13 +330,12 @@ class GangStore:
         They are the pods of the gang, of gangs that are grouped with it, and of gangs in the same company
         (`Grouping.company`). For a dialect without groups, they include the pods of the Job with the gang's name.
         """
-        keys = {about}
-        if isinstance(dialect, Grouping):
-            keys = dialect.grouped(about, self._pods.linked, sources)
+        grouping = _GROUPING.get(dialect.name)
+        keys = grouping.grouped(about, self._pods.linked, sources) if grouping is not None else {about}
         found = {pod.key: pod for key in keys for pod in (*self._pods.named(key), *self._pods.ceded(key))}
         inputs.update(KeptPods.input_of(key) for key in keys)
-        if isinstance(dialect, Grouping):
-            for company in {dialect.company(pod) for pod in found.values()} - {None}:
+        if grouping is not None:
+            for company in {grouping.company(pod) for pod in found.values()} - {None}:
                 found |= {pod.key: pod for pod in self._pods.company(dialect.name, company)}
                 inputs.add(KeptPods.input_of_company(dialect.name, company))
         else:

@@ -26,9 +26,9 @@ class Choices:
         """Return the position of one of the options, with a probability in proportion to its weight."""
         count = self._asked[site] = self._asked[site] + 1
         name = f"{site}#{count}"
-        if self._allowed is not None and name not in self._allowed:
+        if (self._allowed is not None and name not in self._allowed) or weights[0] == (total := sum(weights)):
             return 0
-        place = self._number(name) * sum(weights) // _SCALE
+        place = self._number(name) * total // _SCALE
         option = 0
         while place >= weights[option]:
             place -= weights[option]
