@@ -29,6 +29,8 @@ from timing.clock import SYSTEM_CLOCK, Clock
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 _SOLVE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_PLACES = tuple((dialect.name, phase) for dialect in DIALECTS for phase in Phase)
+"""The label values of `phalanx_gangs`. Each has a value from the first reconcile on."""
 _ROUND_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _GANG_SECONDS = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0)
 
@@ -319,12 +321,12 @@ class Metrics:
             self._advance(each)
         self._first_round = False
         tally = self._tallies.gangs + Tally((key.dialect, Phase.INVALID) for key in invalid)
-        for dialect in DIALECTS:
-            for phase in Phase:
-                place, gangs = (dialect.name, phase), tally[dialect.name, phase]
-                if self._shown.get(place) != gangs:
-                    self._gangs.labels(dialect.name, phase.value).set(gangs)
-                    self._shown[place] = gangs
+        places = _PLACES if not self._shown else tally.keys() | self._shown.keys()
+        for dialect, phase in places:
+            gangs = tally[dialect, phase]
+            if self._shown.get((dialect, phase)) != gangs:
+                self._gangs.labels(dialect, phase.value).set(gangs)
+                self._shown[dialect, phase] = gangs
         namespaces = self._tallies.namespaces + Tally((key.namespace, Phase.INVALID) for key in invalid)
         self._cluster.stand(namespaces, list(self._tallies.unplaced.values()))
         self._domains_above.clear()

@@ -62,6 +62,7 @@ def simulating() -> Iterator[None]:
     disabled, thresholds = logging.root.manager.disable, gc.get_threshold()
     logging.disable(logging.WARNING)
     gc.set_threshold(_OBJECTS_PER_COLLECTION, *thresholds[1:])
+    gc.freeze()  # no collection looks at the modules again
     try:
         with ExitStack() as stack:
             stack.enter_context(solving_inline())
@@ -70,6 +71,7 @@ def simulating() -> Iterator[None]:
     finally:
         logging.disable(disabled)
         gc.set_threshold(*thresholds)
+        gc.unfreeze()
 
 
 def run(seed: int, allowed: frozenset[str] | None = None) -> Result:
