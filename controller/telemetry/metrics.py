@@ -144,8 +144,10 @@ class Metrics:
         self._clock = clock
         self._seen: dict[GangKey, _Seen] = {}
         self._first_round = True
-        self._shown: dict[tuple[str, Phase], int] = {}
-        """By dialect and phase: the present values of `phalanx_gangs`. Only values that change are set."""
+        self._shown: Mapping[tuple[str, Phase], int] | None = None
+        """By dialect and phase: the present values of `phalanx_gangs` that are not 0; None before the first reconcile
+        of a term. Only values that change are set.
+        """
         self._tallies = _Tallies()
         self.registry = CollectorRegistry()
         self._cluster = ClusterMetrics(clock=clock)
@@ -263,7 +265,7 @@ class Metrics:
         finally:
             self._leader.set(0)
             self._gangs.clear()
-            self._shown.clear()
+            self._shown = None
             self._planning.set(0)
             self._domains_above.clear()
             self._cluster.forget()
@@ -321,12 +323,10 @@ class Metrics:
             self._advance(each)
         self._first_round = False
         tally = self._tallies.gangs + Tally((key.dialect, Phase.INVALID) for key in invalid)
-        places = _PLACES if not self._shown else tally.keys() | self._shown.keys()
-        for dialect, phase in places:
-            gangs = tally[dialect, phase]
-            if self._shown.get((dialect, phase)) != gangs:
-                self._gangs.labels(dialect, phase.value).set(gangs)
-                self._shown[dialect, phase] = gangs
+        shown, self._shown = self._shown, tally
+        changed = _PLACES if shown is None else {place for place, _ in tally.items() ^ shown.items()}
+        for dialect, phase in changed:
+            self._gangs.labels(dialect, phase.value).set(tally[dialect, phase])
         namespaces = self._tallies.namespaces + Tally((key.namespace, Phase.INVALID) for key in invalid)
         self._cluster.stand(namespaces, list(self._tallies.unplaced.values()))
         self._domains_above.clear()
