@@ -12,7 +12,7 @@ from simulation.network import NO_FAULTS, Faults
 from simulation.real_time import no_real_time
 from simulation.solving import solving_inline
 from simulation.users import PROTECTED, Users
-from simulation.world import QUEUE, World
+from simulation.world import LENDER, QUEUE, World
 
 ACTIONS = 12
 ACTION_SECONDS = (2.0, 0.1, 0.5, 5.0)
@@ -94,12 +94,12 @@ def _play(world: World) -> None:
     world.furnish(NODES[choices.number("nodes", len(NODES))])
     world.hub.delay_weights = late
     world.hub.mishap_weights = (1, 0, 0) if late[3] == 0 else (970, 20, 10)
-    protecting = choices.pick("budget", (1, 1))
+    further, protecting = choices.pick("further", (1, 1)), choices.pick("budget", (1, 1))
     for count in range(choices.number("low", 3)):
         world.pod(f"low{count}", priority="low", labels=PROTECTED if protecting else None)
     if quota := QUOTAS[choices.pick("quota", (3, 1, 1))]:
-        world.queue(quota)
-        users.queue = QUEUE
+        users.queues = (QUEUE, LENDER) if further and choices.pick("cohort", (1, 1)) else (QUEUE,)
+        world.queue(quota, *users.queues[1:])
     if protecting:
         world.ask("POST", BUDGETS_PATH, budget("keep", PROTECTED, 1))
     if choices.pick("webhook", (1, 1)):
@@ -112,6 +112,8 @@ def _play(world: World) -> None:
     for number in range(ACTIONS):
         world.run(choices.one_of("between", ACTION_SECONDS))
         users.act(number)
+        if further:
+            users.act_further(number)
     world.run(choices.one_of("between", ACTION_SECONDS))
     _heal(world)
     world.run(QUIET_SECONDS)
