@@ -107,7 +107,7 @@ class Reflector(Generic[T]):
         self._transport = transport
         self._paths = paths
         self._path = paths[0]
-        self._decode_page, self._decode_object = _decoders(kind)
+        self._decode_page, self._decode_object = _decoders(kind)  # type: ignore[arg-type]  # a type is hashable
         self._sink = sink
         self._trim: Callable[[T], T] = trim or (lambda item: item)
         self._field_selector = field_selector

@@ -324,8 +324,8 @@ class Metrics:
         self._first_round = False
         tally = self._tallies.gangs + Tally((key.dialect, Phase.INVALID) for key in invalid)
         shown, self._shown = self._shown, tally
-        changed = _PLACES if shown is None else {place for place, _ in tally.items() ^ shown.items()}
-        for dialect, phase in changed:
+        places = _PLACES if shown is None else {place for place, _ in tally.items() ^ shown.items()}
+        for dialect, phase in places:
             self._gangs.labels(dialect, phase.value).set(tally[dialect, phase])
         namespaces = self._tallies.namespaces + Tally((key.namespace, Phase.INVALID) for key in invalid)
         self._cluster.stand(namespaces, list(self._tallies.unplaced.values()))
