@@ -83,6 +83,8 @@ class GangState:
     status_lost: bool = False
     """Whether its Gang was deleted, or the status wiped, while members ran."""
     last_whole: float = -1.0
+    edited: bool = False
+    """Whether the spec of its Gang was changed since a member first ran. A Gang that is created again may have it."""
 
     @property
     def lost(self) -> str:
@@ -133,6 +135,7 @@ class Invariants:
         """Check one change."""
         if event.resource == GANGS:
             state = self.gangs[name_of(event.object)]
+            state.edited |= event.object["metadata"]["generation"] > 1
             lost = event.kind == "DELETED" or (event.kind == "MODIFIED" and not event.object.get("status"))
             running = any(map(_runs, state.members.values()))
             state.status_lost |= lost and running
@@ -245,7 +248,7 @@ class Invariants:
         now, minimum = self._world.engine.now, self.minimum(gang)
         running = [each for each in state.members.values() if _runs(each)]
         racks = {rack for each in running if (rack := self._rack(node_of(each)))}
-        if self.is_level_required(gang) and self._gang(gang)["metadata"]["generation"] == 1 and len(racks) > 1:
+        if self.is_level_required(gang) and not state.edited and len(racks) > 1:
             names = ", ".join(f"{each['metadata']['name']} on {node_of(each)}" for each in running)
             self.violated("b", f"gang {gang} requires one rack, but runs in several: {names}")
         if not running:
@@ -253,6 +256,7 @@ class Invariants:
                 self._world.counts["leader-first starts that ended before they were whole"] += 1
             state.ever_whole, state.partly_since, state.whole_since = False, None, None
             state.seen_whole, state.status_lost = False, False
+            state.edited = (self._gang(gang).get("metadata") or {}).get("generation", 1) > 1
             return
         if len(running) >= minimum > 0:
             if state.whole_since is None:

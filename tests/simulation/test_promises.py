@@ -293,6 +293,23 @@ def test_a_stateful_set_that_is_scaled_stays_a_gang(policy: str) -> None:
     assert broken(world) == []
 
 
+def test_a_level_that_a_user_adds_to_a_running_gang_counts_for_its_next_start() -> None:
+    """The Gang that is created again has the user's level, and is in its first generation."""
+    world = directed()
+    director = Director(world)
+    world.gang("g", 3, required=None)
+    for index in range(3):
+        world.pod(f"g-{index}", "g")
+    assert world.run_until(lambda: len(director.bound("g")) == 3, 10.0), "\n".join(world.trace)
+    world.invariants.disturbed()
+    world.ask("PATCH", f"{GANGS_PATH}/g", {"spec": {"required": "rack"}})
+    world.ask("DELETE", f"{GANGS_PATH}/g")
+    world.gang("g", 3)
+    world.ask("DELETE", f"{PODS_PATH}/g-2")
+    world.run(5.0)
+    assert broken(world) == []
+
+
 def test_a_gang_in_part_that_a_budget_protects_is_withdrawn_once_the_budget_is_gone() -> None:
     """A withdrawal goes through the Eviction API (docs/decisions/0015)."""
     world = directed()
