@@ -98,7 +98,7 @@ class ClusterViewReader:
                 all_pods, cache.objects(), cache.namespaces(), cache.found(), cache.tried(), cache.sharing()
             )
             snapshot, ending = cache.snapshot(), cache.ending()
-            # Sorted: the order of these pods decides in which order writes are sent, and a simulation must be repeatable.
+            # Sorted: some writes are sent in the order of the pods, and a simulation must be repeatable.
             pods = {f"{at[0]}/{at[1]}": cache.pod(*at) for at in sorted(entries.pods)}
         read = self._read_changes(sources, entries, pods)
         if read is None:

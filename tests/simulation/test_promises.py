@@ -293,6 +293,27 @@ def test_a_stateful_set_that_is_scaled_stays_a_gang(policy: str) -> None:
     assert broken(world) == []
 
 
+def test_the_time_without_any_controller_counts_as_a_fault() -> None:
+    """The only controller dies between the two members of a leader-first gang, and comes back after 15 s."""
+    world = World(0)
+    world.restart_weights = (0, 0, 0, 1)
+    world.furnish(TWO_RACKS)
+    world.start("c1")
+    world.run(1.0)
+    director = Director(world)
+
+    def strike(process: Process) -> None:
+        world.invariants.disturbed()
+        process.end()
+
+    director.after_release(1, strike)
+    world.ask("POST", STATEFUL_SETS_PATH, stateful_set("s", 2))
+    world.run(60.0)
+    world.invariants.at_end()
+    assert director.bound("s") == ["s-0", "s-1"], "\n".join(world.trace)
+    assert broken(world) == []
+
+
 def test_a_level_that_a_user_adds_to_a_running_gang_counts_for_its_next_start() -> None:
     """The Gang that is created again has the user's level, and is in its first generation."""
     world = directed()

@@ -204,6 +204,8 @@ class World:
         def ended(candidate: Candidate) -> None:
             if self.restarting:
                 seconds = self.choices.one_of(f"{base}/restart", RESTART_SECONDS, self.restart_weights)
+                if not any(each.process.alive for each in self.candidates.values()):
+                    self.invariants.disturbed(self.engine.now + seconds)  # until then there is no controller
                 count = int(candidate.process.name.partition(".")[2] or 1) + 1
                 self.engine.after(seconds, lambda: self._start(base, f"{base}.{count}", machine))
 
