@@ -103,7 +103,8 @@ class ClusterViewReader:
                 all_pods, cache.objects(), cache.namespaces(), cache.found(), cache.tried(), cache.sharing()
             )
             snapshot, ending, devices = cache.snapshot(), cache.ending(), cache.devices()
-            pods = {f"{at[0]}/{at[1]}": cache.pod(*at) for at in entries.pods}
+            # Sorted: some writes are sent in the order of the pods, and a simulation must be repeatable.
+            pods = {f"{at[0]}/{at[1]}": cache.pod(*at) for at in sorted(entries.pods)}
         read = self._read_changes(sources, entries, pods)
         if read is None:
             self.journal.lose()

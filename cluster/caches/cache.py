@@ -105,6 +105,10 @@ class ClusterCache:
         self._further: list[FurtherKinds] = []
         self._of_devices = tuple(self._reading_devices(transport, timing))
         self._reflectors = [*self._own(transport, timing), *self._others(transport, kinds, timing)]
+        self._by_plural: dict[str, list[Reflector[Any]]] = {}
+        """The reflectors by the plural name of their resource; several API groups may have one of the same name."""
+        for each in (*self._reflectors, *self._of_devices):
+            self._by_plural.setdefault(each.name.rpartition("/")[2], []).append(each)
         self._discovery = Discovery(transport, self._wake_missing, clock=clock)
 
     def _own(self, transport: Transport, timing: ReflectorTiming) -> Iterator[Reflector[Any]]:
@@ -251,7 +255,7 @@ class ClusterCache:
 
     def listed(self, plural: str) -> bool:
         """Whether the objects of a resource have been listed once. `plural`: its name, such as "pods"."""
-        return all(each.synced for each in self._reflectors if each.name.endswith(f"/{plural}"))
+        return all(each.synced for each in self._by_plural.get(plural, ()))
 
     def wait_synced(self, timeout: float) -> bool:
         """Wait until `synced`; False if that takes longer than `timeout` seconds."""
@@ -271,7 +275,7 @@ class ClusterCache:
 
     def seen(self, plural: str) -> int:
         """Return the resourceVersion up to which the cache shows all changes of a resource, such as "pods"."""
-        return max((each.seen for each in self.reflectors if each.name.endswith(f"/{plural}")), default=0)
+        return max((each.seen for each in self._by_plural.get(plural, ())), default=0)
 
     def version(self) -> int:
         """Return the version of the cache: the number of changes so far."""

@@ -9,7 +9,7 @@ import logging
 import random
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -66,6 +66,13 @@ class _StaleError(Exception):
     """The watch cannot continue from its resource version, so the resource must be listed again."""
 
 
+@lru_cache(maxsize=64)
+def _decoders(kind: type[T]) -> tuple[Callable[[bytes], Page[T]], Callable[[bytes | msgspec.Raw], T]]:
+    """Return the decoders of a page of a list, and of one object. Most of a cache's reflectors share those of dicts."""
+    page = msgspec.json.Decoder(Page[kind], strict=False)  # type: ignore[valid-type]
+    return page.decode, msgspec.json.Decoder(kind, strict=False).decode
+
+
 class Reflector(Generic[T]):
     """Copies the objects of one resource into a sink, by list and watch.
 
@@ -105,8 +112,7 @@ class Reflector(Generic[T]):
         self._transport = transport
         self._paths = paths
         self._path = paths[0]
-        self._decode_page = msgspec.json.Decoder(Page[kind], strict=False).decode  # type: ignore[valid-type]
-        self._decode_object = msgspec.json.Decoder(kind, strict=False).decode
+        self._decode_page, self._decode_object = _decoders(kind)  # type: ignore[arg-type]  # a type is hashable
         self._sink = sink
         self._trim: Callable[[T], T] = trim or (lambda item: item)
         self._field_selector = field_selector

@@ -184,10 +184,11 @@ class Nodes(Table[Node]):
         self._capture = capture
         self._labels: dict[str, frozenset[str]] = {}
         self._counts: Counter[str] = Counter()
+        self._found: Topology | None = None
 
     def found(self) -> Topology | None:
         """Return the topology that the well-known labels of all nodes describe; None if there are no such labels."""
-        return found_by(self._counts)
+        return self._found
 
     def _added(self, item: Node) -> None:
         _readable(f"Node {item.metadata.name}", self._capture.put_node, item)
@@ -199,8 +200,10 @@ class Nodes(Table[Node]):
 
     def _count(self, name: str, labels: frozenset[str]) -> None:
         before = self._labels.pop(name, frozenset())
-        self._counts.subtract(before - labels)
-        self._counts.update(labels - before)
+        if labels != before:
+            self._counts.subtract(before - labels)
+            self._counts.update(labels - before)
+            self._found = found_by(self._counts)
         if labels:
             self._labels[name] = labels
 

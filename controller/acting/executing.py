@@ -21,7 +21,7 @@ from controller.acting.release_groups import (
 from controller.acting.unfinished_steps import UnfinishedSteps
 from controller.cluster_view import ClusterView
 from controller.error_backoff import ErrorBackoff
-from controller.reconcile_state import Effects, Plan, ReconcileState
+from controller.reconcile_state import NO_EFFECTS, Effects, Plan, ReconcileState
 from controller.release.next_step import (
     AwaitVictims,
     Cause,
@@ -107,7 +107,7 @@ class PlanExecutor:
         return self._act(gang_state, cluster_view)
 
     def _act(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
-        effects = Effects()
+        effects = NO_EFFECTS
         match gang_state.step:
             case NeedPlan() if not gang_state.deferred:
                 effects = self._begin(gang_state, gang_state.step, cluster_view)
@@ -139,7 +139,7 @@ class PlanExecutor:
 
         If the gang has no plan, or the record fails, the capacity that was reserved for the gang is freed.
         """
-        effects, kept = Effects(), set[str]()
+        effects, kept = NO_EFFECTS, set[str]()
         if gang_state.record is None and (stale_claims := self._devices.held_by(gang_state, cluster_view)):
             effects = self._devices.give_up(gang_state, stale_claims)
         if step.cause is not None:
@@ -346,9 +346,9 @@ class PlanExecutor:
 
     def _release(self, gang_state: ReconcileState, members: Sequence[Planned], cluster_view: ClusterView) -> Effects:
         if gang_state.record is None or not self._probes.seen(gang_state.record.plan_id):
-            return Effects()
+            return NO_EFFECTS
         if gang_state.record.claims and not self._devices.released(gang_state, cluster_view):
-            return Effects()
+            return NO_EFFECTS
         if any(group_of(each.pod) for each in members):
             groups = create_missing(self._writer, gang_state, cluster_view)
             if not all(each.done for each in groups):
@@ -361,7 +361,7 @@ class PlanExecutor:
         added = any(each.tolerations for each in flavors)
         members = _in_turn(gang_state, members, snapshot)
         if not members:
-            return Effects()  # members that are released already must be bound first
+            return NO_EFFECTS  # members that are released already must be bound first
         nodes = {m.node: state.node for m in members if (state := snapshot.state(m.node)) is not None}
         patch_of = partial(release_patch, now=time, begun=_begun(gang_state.gang))
         ordered = in_order(members, gang_state.gang, snapshot)

@@ -14,7 +14,7 @@ from controller.acting.withdrawing import PartialGangRollback
 from controller.cluster_view import ClusterView
 from controller.defaults import RESTART_SECONDS
 from controller.error_backoff import ErrorBackoff
-from controller.reconcile_state import Effects, ReconcileState
+from controller.reconcile_state import NO_EFFECTS, Effects, ReconcileState
 from controller.release.wholeness import Withdrawal, WithdrawalReason, bound_when_whole, was_whole
 from controller.scheduling.restart_checks import Planned, RestartChecks, Verdict
 from gangs.model import GangKey
@@ -77,7 +77,7 @@ class Restarter:
         elif self._clock.monotonic() - self._since.setdefault(key, self._clock.monotonic()) < self._seconds:
             stays = f"is restarted as a whole if that stays so for {self._seconds:g} s and all together have a place"
             return Effects(watched=True, stays=stays)
-        return Effects()
+        return NO_EFFECTS
 
     def _begin(
         self, due: Sequence[ReconcileState], cluster_view: ClusterView, planned: Planned

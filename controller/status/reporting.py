@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from controller.cluster_view import ClusterView
 from controller.error_backoff import Activity, ErrorBackoff
 from controller.gang_status import ROOM_TAKEN, Notes, Phase, PresentObject, gang_status, status_patch, waiting_line
-from controller.reconcile_state import Effects, FollowUp, ReconcileState, Reported, Topic, after
+from controller.reconcile_state import NO_EFFECTS, Effects, FollowUp, ReconcileState, Reported, Topic, after
 from controller.release.next_step import (
     AllBound,
     AwaitBinding,
@@ -188,7 +188,7 @@ class Reporter:
         for (gang_state, change), written in zip(changing, answers, strict=True):
             if written is not None:
                 taken = self._tried(gang_state, partial(self._take, gang_state, change, written))
-                effects[gang_state.gang.key] = taken or Effects()
+                effects[gang_state.gang.key] = taken or NO_EFFECTS
         telling = [
             (each, self._tried(each, partial(self._untold, each, cluster_view))) for each in after(able, effects)
         ]
@@ -242,7 +242,7 @@ class Reporter:
     def _take(self, gang_state: ReconcileState, change: _Change, written: Written) -> Effects:
         """Record the events of a status write if it succeeded. Return its effects; none if it failed."""
         if not written.done:
-            return Effects()
+            return NO_EFFECTS
         effects = _with_status(gang_state, change.status, written)
         return effects.then(self._tell_change(gang_state.after(effects), gang_state.status, change.status))
 

@@ -134,7 +134,8 @@ class Writer:
     def each(self, calls: Iterable[Callable[[], Value]]) -> list[Value]:
         """Run calls that send writes, in parallel, and wait for all of them. Return their results in order."""
         begun = [self._pool.submit(call) for call in calls]
-        wait(begun)
+        if begun:
+            wait(begun)
         return [each.result() for each in begun]
 
     def close(self) -> None:

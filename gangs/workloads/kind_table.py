@@ -516,8 +516,7 @@ Users cannot write such an entry, because objects from the API server have only 
 @computed_once
 def row_of(manifest: Manifest) -> KindRow | None:
     """Return the description of the object's kind; None if the kind creates no pods or is unknown."""
-    group, kind, _, _ = key_of(manifest)
-    known = WORKLOADS.get((group, kind))
+    known = WORKLOADS.get((group_of(manifest.get("apiVersion", "")), manifest.get("kind", "")))
     if known is not None or ROW not in manifest:
         return known
     user_defined = manifest[ROW]

@@ -27,7 +27,12 @@ class Response:
     connection = None
 
     def __init__(self, status: int, headers: Mapping[str, str], data: bytes = b"") -> None:
-        self.status, self.headers, self.data, self.reason = status, headers, data, HTTPStatus(status).phrase
+        self.status, self.headers, self.data = status, headers, data
+
+    @property
+    def reason(self) -> str:
+        """The phrase of the status, such as "Not Found"."""
+        return HTTPStatus(self.status).phrase
 
     def read(self) -> bytes:
         """Return the body."""

@@ -89,6 +89,8 @@ class GangState:
     status_lost: bool = False
     """Whether its Gang was deleted, or the status wiped, while members ran."""
     last_whole: float = -1.0
+    edited: bool = False
+    """Whether the spec of its Gang was changed since a member first ran. A Gang that is created again may have it."""
 
     @property
     def lost(self) -> str:
@@ -141,6 +143,7 @@ class Invariants:
         """Check one change."""
         if event.resource == GANGS:
             state = self.gangs[name_of(event.object)]
+            state.edited |= event.object["metadata"]["generation"] > 1
             lost = event.kind == "DELETED" or (event.kind == "MODIFIED" and not event.object.get("status"))
             running = any(map(_runs, state.members.values()))
             state.status_lost |= lost and running
@@ -228,28 +231,41 @@ class Invariants:
                 self.violated("k", f"{pod['metadata']['name']} is bound to {node}, which gang {other} has reserved")
 
     def _charged(self, queue: str) -> None:
-        """(b) The members that run use no more than the quota of their queue."""
-        asked, quota = self._usage(queue, _runs), self.quota_of(queue)
+        """(b) The members that run use no more than the quota of their queue, and of its cohort."""
+        queues = self._cohort_of(queue)
+        asked, quota = self._usage(queues, _runs), sum(map(self.quota_of, queues))
         self._world.counts["bindings that a queue charged"] += 1
+        if len(queues) > 1 and self._usage([queue], _runs) > self.quota_of(queue):
+            self._world.counts["bindings of a queue that borrowed"] += 1
         if asked > quota and not self._is_quota_lost:
-            self.violated("b", f"queue {queue} is charged {asked / 1000:g} cpu, and has a quota of {quota / 1000:g}")
+            name = ", ".join(queues)
+            self.violated("b", f"queue {name} is charged {asked / 1000:g} cpu, and has a quota of {quota / 1000:g}")
 
-    def _usage(self, queue: str, counts: Callable[[Object], bool], *, besides: str = "") -> int:
-        """Return the thousandths of a cpu of the queue's pods for which `counts` is true, `besides` those of a gang."""
-        queued = {gang for gang in self.gangs if gang != besides and self.queue_of(gang) == queue}
+    def _usage(self, queues: Collection[str], counts: Callable[[Object], bool], *, besides: str = "") -> int:
+        """Return the thousandths of a cpu of the queues' pods for which `counts` is true, `besides` those of a gang."""
+        queued = {gang for gang in self.gangs if gang != besides and self.queue_of(gang) in queues}
         return used(each for each in self._pods.values() if gang_of(each) in queued and counts(each))["cpu"]
 
     def queue_of(self, gang: str) -> str:
         """Return the queue of a gang; "" if it has none."""
         return str((self._gang(gang).get("spec") or {}).get("queue") or "")
 
+    def _cluster_queues(self) -> dict[str, Object]:
+        """Return the ClusterQueues by name. A LocalQueue here has the name of its ClusterQueue."""
+        objects = self._world.api.store.objects.items()
+        return {name: each for (resource, _, name), each in objects if resource.plural == "clusterqueues"}
+
+    def _cohort_of(self, queue: str) -> list[str]:
+        """Return the queues that share their quota with this one, itself included."""
+        queues = self._cluster_queues()
+        cohort = queues[queue]["spec"].get("cohortName")
+        return sorted(name for name, each in queues.items() if cohort and each["spec"].get("cohortName") == cohort) or [
+            queue
+        ]
+
     def quota_of(self, queue: str) -> int:
         """Return the quota of a queue in thousandths of a cpu."""
-        found = next(
-            each
-            for (resource, _, name), each in self._world.api.store.objects.items()
-            if resource.plural == "clusterqueues" and name == queue
-        )
+        found = self._cluster_queues()[queue]
         (group,) = found["spec"]["resourceGroups"]
         (flavor,) = group["flavors"]
         (quota,) = flavor["resources"]
@@ -283,7 +299,7 @@ class Invariants:
         now, minimum = self._world.engine.now, self.minimum(gang)
         running = [each for each in state.members.values() if _runs(each)]
         racks = {rack for each in running if (rack := self._rack(node_of(each)))}
-        if self.is_level_required(gang) and self._gang(gang)["metadata"]["generation"] == 1 and len(racks) > 1:
+        if self.is_level_required(gang) and not state.edited and len(racks) > 1:
             names = ", ".join(f"{each['metadata']['name']} on {node_of(each)}" for each in running)
             self.violated("b", f"gang {gang} requires one rack, but runs in several: {names}")
         if not running:
@@ -291,6 +307,7 @@ class Invariants:
                 self._world.counts["leader-first starts that ended before they were whole"] += 1
             state.ever_whole, state.partly_since, state.whole_since = False, None, None
             state.seen_whole, state.status_lost = False, False
+            state.edited = (self._gang(gang).get("metadata") or {}).get("generation", 1) > 1
             return
         if len(running) >= minimum > 0:
             if state.whole_since is None:
@@ -323,11 +340,23 @@ class Invariants:
             if max(since, self.last_disturbance) + bound > self._world.engine.now:
                 self._watch_partly(gang, state, since)
                 return
+            if any(map(self._is_protected, state.members.values())):
+                self._world.counts["gangs in part that a budget protects"] += 1
+                state.partly_since = self._world.engine.now
+                self._watch_partly(gang, state, state.partly_since)
+                return
             running = sorted(each["metadata"]["name"] for each in state.members.values() if _runs(each))
             text = f"gang {gang} runs in part for more than {bound:g} s: only {', '.join(running)} run"
             self.violated("a", text + state.lost)
 
         self._world.engine.at(due, look)
+
+    def _is_protected(self, pod: Object) -> bool:
+        """Return whether a budget forbids to evict the running pod now: no controller can end a part of its gang."""
+        allowed = (
+            (each.get("status") or {}).get("disruptionsAllowed", 0) for each in budgets_over(pod, self._world.api)
+        )
+        return _runs(pod) and any(each <= 0 for each in allowed)
 
     def reconciled(self, begun: float, running: Mapping[str, Collection[str]]) -> None:
         """Note the gangs that a leader saw whole, in a round without a fault.
@@ -464,9 +493,10 @@ class Invariants:
                 self.violated("g", f"gang {gang} fits {where}, but has not started: {said}")
 
     def _is_within_quota(self, queue: str, gang: str, members: list[Object]) -> bool:
-        """Return whether the members fit beside all pods of the queue that run or hold capacity."""
-        charged = self._usage(queue, _is_charged, besides=gang)
-        return charged + used(members)["cpu"] <= self.quota_of(queue)
+        """Return whether the members fit beside all pods of the queue, and its cohort, that run or hold capacity."""
+        queues = self._cohort_of(queue)
+        charged = self._usage(queues, _is_charged, besides=gang)
+        return charged + used(members)["cpu"] <= sum(map(self.quota_of, queues))
 
     def _first_fit(self, gang: str, members: list[Object]) -> str:
         """Where the members fit, placed one after another; "" if they do not, or if that is not simple."""
