@@ -158,7 +158,8 @@ def bench() -> Iterator[Bench]:
 def stated(gang: Gang, cluster: Cluster) -> tuple[Problem, float]:
     """Return the problem of one gang on a new snapshot, and the seconds that it took to build the problem.
 
-    As in a reconcile, a gang was planned on the previous snapshot, and some pods have come and gone since then.
+    Before that, the problem is built once on the present snapshot, and some nodes are replaced by equal copies. So the
+    caches of the snapshot are as full as in a reconcile.
     """
     frame(gang, cluster.snapshot, TOPOLOGY, running=cluster.running)
     picture = cluster.snapshot.with_states([replace(state) for state in cluster.snapshot.nodes[::CHANGED_ONE_IN]])

@@ -353,7 +353,10 @@ def planned_members(
 
 
 def needs_ungated(pod: Pod, *, ungated: bool) -> bool:
-    """Return whether an ungated placeholder must reserve the capacity of this pod while the pod is gated.
+    """Return whether a placeholder without a gate must reserve the capacity of this pod while the pod is gated.
+
+    :param ungated: whether the stock scheduler is older than 1.37, which forgets the nominations of gated pods when it
+        restarts.
 
     False for pods of other schedulers, for which no nomination reserves capacity. False as well if the pod's priority
     is above that of any PriorityClass that may be created.

@@ -1,6 +1,7 @@
-"""Defines mirrors: Gang objects that the controller creates for gangs of other dialects, to show every gang alike.
+"""Defines mirrors: Gang objects that the controller creates for gangs of other dialects, to show all gangs in one form.
 
-Pure: existing and wanted manifests. The annotation `phalanx.dev/mirrors` names the gang that an object mirrors. A mark
+Computes from the existing Gang objects and the gangs which mirrors must be created, changed or deleted. Reads and
+writes nothing in the cluster. The annotation `phalanx.dev/mirrors` names the gang that an object mirrors. A mark
 in its status says that Phalanx created it (`gangs.mirrors`). The owner of a mirror is the object that asked for the
 gang, so that the garbage collector deletes both.
 """
