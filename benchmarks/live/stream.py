@@ -218,7 +218,8 @@ class _Stream:
 
 class _AdmissionTimer:
     """Every tenth of a second, asks the API server to create a gang's pod with `dryRun=All`, and measures how long the
-    answer takes."""
+    answer takes.
+    """
 
     def __init__(self, plane: ControlPlane) -> None:
         self.seconds: list[float] = []
