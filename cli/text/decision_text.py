@@ -131,7 +131,9 @@ def _nodes_in(path: tuple[str, ...], nodes: LevelUse) -> str:
 
 
 def _nearest(nearest: Iterable[NearDomain]) -> Text:
-    rows = [nearest_row(each.path, each.fits, each.needed, each.nodes, each.excluded) for each in nearest]
+    rows = [
+        nearest_row(each.path, each.fits, each.needed, each.nodes, each.excluded, each.fits_now) for each in nearest
+    ]
     return _columns(NEAREST_COLUMNS, rows)
 
 

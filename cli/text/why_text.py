@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cli.text.ages import age, ahead, lasting
+from cli.text.ages import age, ahead, clock, lasting
 from gangs.model import Manifest
 from kube.keys import PLANNED_NODE
 from kube.names import natural_key
@@ -118,10 +118,13 @@ def _facts(story: GangFacts, now: datetime) -> Iterator[Sequence[str]]:
 
 
 def _estimate(start: StartEstimate, now: datetime) -> str:
-    """Return an estimated start as text, such as `in 2h13m (an estimate: …)`, or `unknown:` and the reason."""
+    """Return an estimated start as text, such as `in 2h13m, at 14:13 UTC (an estimate: …)`, or `unknown:` and the
+    reason.
+    """
     if start.at is None:
         return f"unknown: {start.unknown}"
-    return f"{ahead(start.at, now)} (an estimate: when the quota is free, if gangs end as expected)"
+    end = f"the quota is free when {start.after} ends as expected" if start.after else "when the quota is free"
+    return f"{ahead(start.at, now)}, at {clock(start.at, now)} (an estimate: {end})"
 
 
 def leader_trouble(leader: Manifest | None, now: datetime) -> str:
@@ -192,7 +195,14 @@ def _victims(story: GangFacts) -> RenderableType | None:
 
 def _nearest(story: GangFacts) -> RenderableType | None:
     rows = [
-        nearest_row(each["path"], each["fits"], each["needed"], each["nodes"], each.get("excluded") or {})
+        nearest_row(
+            each["path"],
+            each["fits"],
+            each["needed"],
+            each["nodes"],
+            each.get("excluded") or {},
+            each.get("fitsWithoutEvictions"),
+        )
         for each in (story.status.get("explanation") or {}).get("nearest") or ()
     ]
     return _table(NEAREST_COLUMNS, rows) if rows else None

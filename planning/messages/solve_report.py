@@ -109,7 +109,8 @@ def _explanation(explanation: Explanation) -> Json:
 
 
 def _near(near: NearDomain) -> Json:
-    return {
+    """Return a near domain as JSON. `fitsWithoutEvictions` is absent if it is not known or no pod may be evicted."""
+    entry: Json = {
         "level": near.level,
         "path": list(near.path),
         "fits": near.fits,
@@ -117,3 +118,6 @@ def _near(near: NearDomain) -> Json:
         "nodes": near.nodes,
         "excluded": dict(near.excluded),
     }
+    if near.fits_now is not None:
+        entry["fitsWithoutEvictions"] = near.fits_now
+    return entry

@@ -340,19 +340,29 @@ def _misfit(misfit: Misfits) -> str:
     return f"{who} on no node ({because(misfit.reasons)})"
 
 
-def nearest_row(path: Sequence[str], fits: int, needed: int, nodes: int, excluded: Reasons) -> tuple[str, ...]:
+def fitting(fits: int, needed: int, now: int | None) -> str:
+    """Return how many of the needed members a domain holds: `3 of 4`, or `13 of 60 now, 42 after evictions`.
+
+    :param now: the members that it holds without evictions; None if no eviction counts, or if that is not known.
+    """
+    return f"{fits} of {needed}" if now is None or now >= fits else f"{now} of {needed} now, {fits} after evictions"
+
+
+def nearest_row(
+    path: Sequence[str], fits: int, needed: int, nodes: int, excluded: Reasons, now: int | None = None
+) -> tuple[str, ...]:
     """Return a near domain as a table row under `NEAREST_COLUMNS`.
 
-    The reasons are sorted, so that a plan and a Gang's status give the same row: the API server reorders them.
+    `now`: see `fitting`. The reasons are sorted, so that a plan and a Gang's status give the same row: the API server reorders them.
     """
     by_count = sorted(excluded.items(), key=lambda each: (-each[1], each[0]))
     reasons = ", ".join(f"{count} {reason}" for reason, count in by_count)
-    return domain(path), f"{fits} of {needed}", str(nodes), reasons
+    return domain(path), fitting(fits, needed, now), str(nodes), reasons
 
 
 def _near(near: NearDomain) -> Message:
     reasons = because(near.excluded)
-    fits = Count(f"{near.fits} of {near.needed}")
+    fits = Count(fitting(near.fits, near.needed, near.fits_now))
     text = Message.of(f"{domain(near.path)} {'fits' if near.path else 'holds'} ", fits)
     return text + f" ({reasons})" if reasons else text
 

@@ -21,11 +21,13 @@ from planning.stories.line import PlaceInLine, place
 class StartEstimate:
     """The estimated start of a gang that waits for quota.
 
-    `at`: None if the start is unknown. `unknown`: why the start is unknown if `at` is None.
+    `at`: None if the start is unknown. `unknown`: why the start is unknown if `at` is None. `after`: the gang whose end
+    decides, as `namespace/name`; "" if `at` is None.
     """
 
     at: datetime | None
     unknown: str = ""
+    after: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,8 +153,12 @@ def test_a_placed_gang_says_how_long_it_waited_and_how_often_it_was_restarted() 
     ("start", "told"),
     [
         (
-            StartEstimate(NOW + timedelta(hours=2, minutes=13)),
-            "in 2h13m (an estimate: when the quota is free, if gangs ",
+            StartEstimate(NOW + timedelta(hours=2, minutes=13), after="team-a/llm"),
+            "in 2h13m, at 14:13 UTC (an estimate: the quota is free when team-a/llm ends as expected)",
+        ),
+        (
+            StartEstimate(NOW + timedelta(hours=13)),
+            "in 13h, at 2026-11-22 01:00 UTC (an estimate: when the quota is free)",
         ),
         (StartEstimate(None, "no right"), "unknown: no right"),
         (None, ""),
