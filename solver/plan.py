@@ -68,9 +68,10 @@ class NearDomain:
     none.
 
     `fits`: the members that it can hold if every pod that may be evicted were gone. `needed`: the members that it would
-    have to hold. `nodes`: its number of nodes. `excluded`: by reason, the number of nodes that can hold no member; each
-    node counts once. `path` runs from the widest level down to this domain. It is empty for the whole cluster, whose
-    `level` is "".
+    have to hold. `fits_now`: the members that it can hold without evictions; None if that is not known, or if the gang
+    may evict no pod. `nodes`: its number of nodes. `excluded`: by reason, the number of nodes that can hold no member;
+    each node counts once. `path` runs from the widest level down to this domain. It is empty for the whole cluster,
+    whose `level` is "".
     """
 
     level: str
@@ -79,6 +80,7 @@ class NearDomain:
     needed: int
     nodes: int
     excluded: Mapping[str, int] = field(default_factory=dict)
+    fits_now: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

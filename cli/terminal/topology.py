@@ -55,7 +55,6 @@ def topology(
     and the node constraints of pods. The fragmentation of a level is the part of the free capacity that lies in partly
     used domains.
     """
-
     reader = CapacityReader()
 
     def rendered(live: Live) -> str:

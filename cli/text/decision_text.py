@@ -12,7 +12,7 @@ from rich.tree import Tree
 
 from planning.decision import Assignment, Decision, LevelUse, Outcome
 from planning.messages.solve_report import name_of
-from planning.messages.wording import NEAREST_COLUMNS, compressed, nearest_row, pods
+from planning.messages.wording import NEAREST_COLUMNS, compressed, fitting, nearest_row, pods
 from solver.plan import NearDomain
 
 _STYLES = {
@@ -132,7 +132,8 @@ def _nodes_in(path: tuple[str, ...], nodes: LevelUse) -> str:
 
 def _nearest(nearest: Iterable[NearDomain]) -> Text:
     rows = [
-        nearest_row(each.path, each.fits, each.needed, each.nodes, each.excluded, each.fits_now) for each in nearest
+        nearest_row(each.path, fitting(each.fits, each.needed, each.fits_now), each.nodes, each.excluded)
+        for each in nearest
     ]
     return _columns(NEAREST_COLUMNS, rows)
 

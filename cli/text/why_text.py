@@ -15,7 +15,7 @@ from gangs.model import Manifest
 from kube.keys import PLANNED_NODE
 from kube.names import natural_key
 from kube.placeholders import is_seat
-from planning.messages.wording import NEAREST_COLUMNS, compressed, nearest_row
+from planning.messages.wording import NEAREST_COLUMNS, compressed, fitting, nearest_row
 from planning.stories.facts import (
     GangFacts,
     StartEstimate,
@@ -197,11 +197,9 @@ def _nearest(story: GangFacts) -> RenderableType | None:
     rows = [
         nearest_row(
             each["path"],
-            each["fits"],
-            each["needed"],
+            fitting(each["fits"], each["needed"], each.get("fitsWithoutEvictions")),
             each["nodes"],
             each.get("excluded") or {},
-            each.get("fitsWithoutEvictions"),
         )
         for each in (story.status.get("explanation") or {}).get("nearest") or ()
     ]

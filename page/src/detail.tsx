@@ -47,7 +47,7 @@ function trialOf(gang: Gang, remedy: string): WhatIfFields | undefined {
   const gangName = `${gang.namespace}/${gang.name}`;
   const relaxed = /level (\S+) widened/.exec(remedy)?.[1];
   if (relaxed) return { gang: gangName, relax: relaxed };
-  const more = /^(\d+) more .* in (\S+)$/.exec(remedy);
+  const more = /^(\d+) more .* in ([^\s,]+)/.exec(remedy);
   if (!more) return undefined;
   const [first] = nodesIn(placeAt(topology.value, (more[2] ?? "").split("/")));
   return first ? { gang: gangName, "add-nodes": `${more[1] ?? "1"}=${first.name}` } : undefined;

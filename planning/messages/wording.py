@@ -348,16 +348,15 @@ def fitting(fits: int, needed: int, now: int | None) -> str:
     return f"{fits} of {needed}" if now is None or now >= fits else f"{now} of {needed} now, {fits} after evictions"
 
 
-def nearest_row(
-    path: Sequence[str], fits: int, needed: int, nodes: int, excluded: Reasons, now: int | None = None
-) -> tuple[str, ...]:
+def nearest_row(path: Sequence[str], fits: str, nodes: int, excluded: Reasons) -> tuple[str, ...]:
     """Return a near domain as a table row under `NEAREST_COLUMNS`.
 
-    `now`: see `fitting`. The reasons are sorted, so that a plan and a Gang's status give the same row: the API server reorders them.
+    `fits`: the text of `fitting`. The reasons are sorted, so that a plan and a Gang's status give the same row: the API
+    server reorders them.
     """
     by_count = sorted(excluded.items(), key=lambda each: (-each[1], each[0]))
     reasons = ", ".join(f"{count} {reason}" for reason, count in by_count)
-    return domain(path), fitting(fits, needed, now), str(nodes), reasons
+    return domain(path), fits, str(nodes), reasons
 
 
 def _near(near: NearDomain) -> Message:
