@@ -98,6 +98,8 @@ class Explanation:
     """(level, path, members that fit without eviction) for each domain of the level that decides, in tree order."""
     why_here: str = ""
     """The cost of the best plan outside the gang's domain; "" if it was not searched or there is nothing to compare."""
+    only_in: str = ""
+    """The few domains to which a node selector or node affinity confines a rejected gang; "" if none does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,9 @@ def _parts(decision: Decision) -> Iterator[RenderableType]:
     if decision.explanation.why_here:
         yield Text()
         yield Text(f"  why here: {decision.explanation.why_here}")
+    if decision.explanation.only_in:
+        yield Text()
+        yield Text(f"  may run only in {decision.explanation.only_in}")
     if decision.explanation.nearest:
         yield Text()
         yield _nearest(decision.explanation.nearest)

@@ -74,8 +74,12 @@ def _parts(story: GangFacts, now: datetime) -> Iterator[RenderableType]:
 
 
 def _answers(story: GangFacts) -> Iterator[Sequence[str]]:
-    """Yield groups of lines: which changes would help, why the plan uses its domains, and why extra members wait."""
+    """Yield groups of lines: the few domains that the gang may use, which changes would help, why the plan uses its
+    domains, and why extra members wait.
+    """
     explanation = story.status.get("explanation") or {}
+    if only_in := explanation.get("onlyIn"):
+        yield [f"may run only in {only_in}"]
     if changes := explanation.get("wouldFitIf"):
         yield [f"would fit if: {change}" for change in changes]
     if why_here := explanation.get("whyHere"):
