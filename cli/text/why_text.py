@@ -23,12 +23,13 @@ from planning.stories.facts import (
     left_over,
     pod_state,
     presence,
+    restarted,
     shared,
     since,
     waited,
     wants,
 )
-from planning.stories.timeline import moment
+from planning.stories.timeline import folded, moment
 
 NO_LEADER_SECONDS = 60
 """If the controllers' Lease is overdue by its duration and so many seconds more, no controller counts as leading."""
@@ -59,6 +60,8 @@ def _parts(story: GangFacts, now: datetime) -> Iterator[RenderableType]:
     """Yield the parts of the text: the message and the remedies first, then the facts, the pods and the events."""
     yield _headline(story)
     yield Text(f"  {story.status.get('message') or 'nothing has been decided yet'}")
+    if line := restarted(story.status):
+        yield Text(f"  {line}")
     for lines in _answers(story):
         yield Text()
         yield from (Text(f"  {line}") for line in lines)
@@ -109,7 +112,10 @@ def _facts(story: GangFacts, now: datetime) -> Iterator[Sequence[str]]:
     if start := since(story.status):
         yield "since", f"{start} ({age(start, now)} ago)"
     if (seconds := waited(story.manifest)) is not None:
-        yield "waited", f"{lasting(seconds)} from its creation to its placement"
+        yield (
+            "waited",
+            f"{lasting(seconds)} from its creation to its {'last ' if story.status.get('restarts') else ''}placement",
+        )
     if restarts := story.status.get("restarts"):
         yield "restarts", str(restarts)
     if story.place is not None:
@@ -211,9 +217,11 @@ def _nearest(story: GangFacts) -> RenderableType | None:
 
 
 def _history(events: Iterable[Manifest], now: datetime) -> RenderableType:
+    order = sorted(events, key=_last)
+    notes = folded(event.get("message", "") for event in order)
     rows = [
-        (_seen(event, now), event.get("type", ""), event.get("reason", ""), event.get("message", ""))
-        for event in sorted(events, key=_last)
+        (_seen(event, now), event.get("type", ""), event.get("reason", ""), note)
+        for event, note in zip(order, notes, strict=True)
     ]
     return _table(("SEEN", "TYPE", "REASON", "NOTE"), rows)
 

@@ -120,6 +120,29 @@ def wants(spec: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
+def restarted(status: Mapping[str, Any]) -> str:
+    """Return the last restart of a gang as a whole in one line: the cause, the left domain, and the present one.
+
+    "" if the gang has not been restarted.
+
+    :param status: the status of the Gang object.
+    """
+    times = status.get("restarts") or 0
+    if not times:
+        return ""
+    last = status.get("lastRestart") or {}
+    text = "restarted once" if times == 1 else f"restarted {times} times"
+    if at := last.get("at"):
+        text += f", at {at}" if times == 1 else f", last at {at}"
+    text += ": a lost pod had no place beside the others"
+    if left := last.get("from"):
+        text += f" in {left}"
+    if closed := last.get("closedNodes"):
+        text += f" ({closed})"
+    now = (status.get("summary") or {}).get("domain") if status.get("phase") in ("Placed", "Released") else ""
+    return f"{text}; now in {now}" if now and now != left else text
+
+
 def presence(facts: GangFacts) -> str:
     """Return how many members of the gang exist and are bound, and which are missing, as text."""
     members = facts.status.get("members") or {}
