@@ -75,9 +75,7 @@ def _install(control_plane: ControlPlane, progress: Progress, controller_options
     with progress.step("installing Phalanx and starting its two servers"):
         deployment = Deployment(control_plane, LEASE_SECONDS, timeout_seconds=TIMEOUT_SECONDS)
         deployment.install()
-        deployment.start_webhook()
-        deployment.register_webhook()
-        deployment.start_controller(options=controller_options)
+        deployment.start_servers(controller_options)
     return deployment
 
 

@@ -19,6 +19,16 @@ def free_on(state: NodeState) -> Amounts:
     return {resource: max(0, amount) for resource, amount in free.items()}
 
 
+def free_and_terminating_on(state: NodeState) -> tuple[Amounts, Amounts]:
+    """Return the free capacity of a node, as people see it, and the part of it that terminating pods still use.
+
+    Each terminating pod counts until it is gone (`NodeState.room_without_terminating`). Reserved capacity is not free.
+    An overcommitted node has 0 free. Both amounts are by resource, in base units.
+    """
+    free, terminating = state.room_without_terminating
+    return {resource: max(0, amount) for resource, amount in free.items()}, terminating
+
+
 def free_under(tree: DomainTree, states: Iterable[NodeState]) -> dict[Path, dict[str, int]]:
     """Return the free capacity of every domain above the nodes, by the domain's path; the empty path is all nodes.
 

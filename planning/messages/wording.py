@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from gangs.model import Gang, GangKey
+from gangs.model import CreationDelay, Gang, GangKey
 from gangs.workloads.jobs import controller_of
 from kube.names import natural_key
 from planning.decision import Assignment, Eviction, LevelUse
@@ -199,11 +199,24 @@ def more_pods(existing: int, needed: int, pod_set: str = "") -> Message:
     return Message.of(more, f"{of}: ", Count(f"{existing} of {needed}"), " exist")
 
 
-def one_by_one(gang: Gang) -> str:
-    """Return the remedy for a workload that creates further pods only when its first pods run, as the end of a message.
+DELAYS = {
+    CreationDelay.TERMINATING: "creates them when its terminating pods have ended",
+    CreationDelay.BACK_OFF: "creates them after a back-off of up to 10 minutes if pods of it failed or were evicted",
+}
+"""By reason, when a Job creates its missing pods.
 
-    "" if no remedy is needed, because capacity is reserved for the expected pods.
+10 minutes are MaxJobPodFailureBackOff of the Job controller (job_controller.go). The back-off begins with 10 s and
+doubles with each failed pod, so the eviction of six pods delays the next ones by 5 minutes and 20 s.
+"""
+
+
+def one_by_one(gang: Gang) -> str:
+    """Return why a workload does not create missing pods now, with a remedy if there is one, as the end of a message.
+
+    "" if no reason is known, or if capacity is reserved for the expected pods.
     """
+    if gang.delay is not None:
+        return f"; {gang.source} {DELAYS[gang.delay]}"
     later = gang.later
     if later is None:
         return _stateful_sets(gang)

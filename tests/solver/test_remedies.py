@@ -45,6 +45,21 @@ def test_the_nearest_domain_comes_first_and_ties_in_order_of_the_tree() -> None:
     assert {near.level for near in answer.nearest} == {drawing.gang(pods(4)).levels[SPINE]}
 
 
+def test_domains_without_an_eligible_node_are_no_nearest_domains_and_more_eligible_nodes_come_first() -> None:
+    """All nodes are full. The gang may use no node of s0, one of s1 and two of s2."""
+    drawing = Drawing("""
+        s0/b0: a=0 b=0
+        s1/b0: c=0 d=0
+        s2/b0: e=0 f=0
+    """)
+    shape = Shape((1,), drawing.named("c e f"), dict.fromkeys(drawing.named("a b d"), "node(s) didn't match"))
+    answer = refused(drawing.gang(pods(2), required=SPINE, shapes=(shape,)))
+    assert [(near.path, near.fits) for near in answer.nearest] == [(("s2",), 0), (("s1",), 0)]
+    nowhere = Shape((1,), frozenset(), dict.fromkeys(range(6), "node(s) didn't match"))
+    answer = refused(drawing.gang(pods(2), required=SPINE, shapes=(nowhere,)))
+    assert [near.path for near in answer.nearest] == [("s0",), ("s1",), ("s2",)]
+
+
 def test_what_each_domain_holds_as_it_is_is_told_in_order_of_the_tree() -> None:
     """Evictions would free two more nodes in s1. The counts are without evictions, so they leave these nodes out."""
     drawing = Drawing("""

@@ -11,6 +11,7 @@ GROUP = "pod-group.scheduling.sigs.k8s.io"
 NODES = 32
 FULL = "default/big Waits for capacity", "default/first Waits for capacity"
 PLACED = "research/urgent Running"
+NEVER = "research/giant Can never fit"
 
 
 def near(spine: str, rack: str) -> Manifest:
@@ -18,8 +19,20 @@ def near(spine: str, rack: str) -> Manifest:
     return {"path": [spine, rack], "fits": 3, "needed": 5, "nodes": 4, "excluded": {"Insufficient cpu": 1}}
 
 
+def of_research(name: str, minimum: int, **status: Any) -> Manifest:
+    """A gang of namespace research, without pods."""
+    metadata = {
+        "name": name,
+        "namespace": "research",
+        "uid": f"uid-{name}",
+        "creationTimestamp": "2026-11-21T11:55:00Z",
+    }
+    spec = {"topology": "datacenter", "minMember": minimum}
+    return {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Gang", "metadata": metadata, "spec": spec, "status": status}
+
+
 def gangs() -> list[Manifest]:
-    """Return two waiting gangs, one of which waits longer, and one that had victims."""
+    """Return two waiting gangs, one of which waits longer, one that had victims, and one that never fits."""
     waits: Manifest = {"phase": "Unplaceable", "reason": "NoRoom", "proof": "Infeasible"}
     nearest = {"nearest": [near("s0", "r1"), near("s1", "r6")], "wouldFitIf": []}
     big = shown("big", {"minMember": 5}, **waits, message="racks have only 4 nodes", explanation=nearest)
@@ -28,19 +41,10 @@ def gangs() -> list[Manifest]:
         {"namespace": "default", "pod": "cheap-0", "node": "node-20", "priority": 5, "gang": "default/cheap"},
         {"namespace": "default", "pod": "alone", "node": "node-21", "priority": -1},
     ]
-    urgent: Manifest = {
-        "apiVersion": "phalanx.dev/v1alpha1",
-        "kind": "Gang",
-        "metadata": {
-            "name": "urgent",
-            "namespace": "research",
-            "uid": "uid-urgent",
-            "creationTimestamp": "2026-11-21T11:55:00Z",
-        },
-        "spec": {"topology": "datacenter", "minMember": 2},
-        "status": {"phase": "Placed", "message": "2 pods run", "proof": "Optimal", "victims": victims},
-    }
-    return [pod_group("big", 5), pod_group("first", 9), big, first, urgent]
+    urgent = of_research("urgent", 2, phase="Placed", message="2 pods run", proof="Optimal", victims=victims)
+    never = {**waits, "reason": "NeverFits", "message": "needs 40 pods in one rack: no rack has more than 4 nodes"}
+    giant = of_research("giant", 40, **never, explanation=nearest)
+    return [pod_group("big", 5), pod_group("first", 9), big, first, urgent, giant]
 
 
 def using(pod: Manifest, **requests: str) -> Manifest:
@@ -73,7 +77,7 @@ def seen() -> Any:
 
 def listed(*names: str) -> Any:
     """Return the expected list of these gangs, and the text with their number."""
-    return {"gangs": list(names), "count": f"{len(names)} of 3 gangs"}
+    return {"gangs": list(names), "count": f"{len(names)} of 4 gangs"}
 
 
 @pytest.mark.thorough
@@ -83,8 +87,8 @@ def test_nothing_goes_wrong(seen: Any) -> None:
 
 @pytest.mark.thorough
 def test_gangs_are_listed_by_namespace_by_system_and_by_words(seen: Any) -> None:
-    assert seen["all"] == seen["again"] == listed(*FULL, PLACED)
-    assert seen["namespace"] == listed(PLACED)
+    assert seen["all"] == seen["again"] == listed(NEVER, *FULL, PLACED)
+    assert seen["namespace"] == listed(NEVER, PLACED)
     assert seen["neither"] == listed()
     assert seen["system"] == listed(*FULL)
     assert seen["words"] == listed(FULL[0]), "words are looked for in what is said of a gang, large or small"
@@ -145,3 +149,14 @@ def test_a_gang_that_waits_tells_who_is_before_it_and_lights_where_it_nearly_fit
     assert "2 of 2 for capacity, after default/first" in seen["line"]
     assert seen["unlit"] == [], "a running gang marks no domain"
     assert seen["near"] == [["datacenter", "s0", "r1"], ["datacenter", "s1", "r6"]]
+
+
+@pytest.mark.thorough
+def test_a_gang_that_never_fits_says_so_in_place_of_its_closest_domain(seen: Any) -> None:
+    assert seen["never"]["lead"] == "Needs 40 pods in one rack: no rack has more than 4 nodes"
+
+
+@pytest.mark.thorough
+def test_the_priority_of_a_gang_without_pods_is_not_told(seen: Any) -> None:
+    assert "Priority\n0" in seen["line"], "of a gang with pods"
+    assert "Priority" not in seen["never"]["detail"]
