@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 
-import { type Gang, type Near, nodesOf, type Story, unitName } from "./data";
+import { fittingOf, type Gang, type Near, nodesOf, type Story, unitName } from "./data";
 import { goalName, isFewest, valueOf } from "./goals";
 import { Icon } from "./icons";
 import { Bar, CopyLink, Fold, GangName, PhaseTag, Section, Table } from "./parts";
@@ -30,11 +30,16 @@ function leadOf(gang: Gang, told: Story | undefined): [string, string] {
   const message = told?.message ?? gang.message;
   const [best] = told?.explanation?.nearest ?? [];
   const phase = phaseOf(gang);
+  const only = told?.explanation?.onlyIn;
+  if (only && gang.reason !== "NeverFits" && gang.phase === "Unplaceable") {
+    const fits = best ? `It fits ${fittingOf(best)}.` : "";
+    return [`${phase.label}: it may run only in ${only}.`, fits];
+  }
   if (best && gang.reason !== "NeverFits" && (gang.phase === "Unplaceable" || gang.phase === "Waiting")) {
     const name = best.path.join(" / ") || "the whole cluster";
     const where = best.path.length ? `the best ${levelOf(best)}, ${name}, fits` : "the whole cluster fits";
     const proof = told?.proof === "Infeasible" ? "Proven: no domain holds it now." : "";
-    return [`${phase.label}: ${where} ${best.fits} of ${best.needed} pods.`, proof];
+    return [`${phase.label}: ${where} ${fittingOf(best)}.`, proof];
   }
   const at = message.search(/[.;] /);
   if (!message) return [gang.phase ? `${phase.label}.` : "Phalanx has not decided yet.", ""];
@@ -99,6 +104,7 @@ function Nearest({ told }: { told: Story }) {
             {each.fits} of {each.needed}
           </span>
           <small>
+            {each.fitsWithoutEvictions !== undefined && each.fitsWithoutEvictions < each.fits ? `${each.fitsWithoutEvictions} now, ${each.fits} after evictions, ` : ""}
             {each.nodes} nodes
             {Object.entries(each.excluded ?? {}).map(([reason, count]) => `, ${excluded(reason, count)}`)}
           </small>
@@ -179,7 +185,7 @@ function Levels({ gang, told }: { gang: Gang; told: Story | undefined }) {
                 ))}
                 {!same && all.length > MOST_NAMED ? <span class="pill">{all.length - MOST_NAMED} more</span> : null}
               </div>
-              {isFewest(told?.objective, level) ? <em title="Proven: no plan needs fewer">fewest</em> : <span />}
+              {isFewest(told?.objective, level) ? <em title="Proven: no plan needs fewer">fewest {level}s</em> : <span />}
             </>
           );
         })}
@@ -322,6 +328,7 @@ export function GangDetail({ gang, controls, above }: { gang: Gang; controls?: C
             <Icon name="warn" tone="wait" /> {each}
           </p>
         ))}
+        {told?.restarted ? <p class="sec">{capital(told.restarted)}.</p> : null}
         {told ? <Remedies gang={gang} told={told} /> : null}
         {told ? <Nearest told={told} /> : null}
         {told ? <Victims told={told} /> : null}

@@ -112,12 +112,12 @@ def test_nodes_have_as_many_used_marks_as_pieces_of_the_chosen_resource(seen: An
 def test_the_whole_cluster_tells_the_largest_gang_of_each_level_and_how_scattered_its_capacity_is(seen: Any) -> None:
     whole = seen["whole"]
     assert whole["title"] == "datacenter"
-    assert whole["titles"] == ["Each pod", "One cluster", "One spine", "One rack"]
+    assert whole["titles"] == ["Each pod", "One rack", "One spine", "One cluster"]
     assert [each.split("\t") for each in whole["rows"]] == [
-        ["1 GPU", "240", "128 in s1", "32 in r4"],
-        ["2 GPUs", "112", "64 in s1", "16 in r4"],
-        ["4 GPUs", "48", "32 in s1", "8 in r4"],
-        ["8 GPUs", "16", "16 in s1", "4 in r4"],
+        ["1 GPU", "32 in r4", "128 in s1", "240"],
+        ["2 GPUs", "16 in r4", "64 in s1", "112"],
+        ["4 GPUs", "8 in r4", "32 in s1", "48"],
+        ["8 GPUs", "4 in r4", "16 in s1", "16"],
     ]
     assert whole["lead"] == "240 of 256 GPUs are free."
     assert seen["figures"]["sizes"] == {"1": ["32", "128", "240"], "8": ["4", "16", "16"]}
@@ -129,8 +129,8 @@ def test_the_whole_cluster_tells_the_largest_gang_of_each_level_and_how_scattere
 def test_another_topology_is_another_picture(seen: Any) -> None:
     power = seen["power"]
     assert (power["crumbs"], power["domain"]["title"]) == (["power"], "power")
-    assert power["domain"]["titles"] == ["Each pod", "One cluster", "One feed"]
-    assert power["domain"]["rows"][0].split("\t") == ["1 GPU", "240", "120 in f0"]
+    assert power["domain"]["titles"] == ["Each pod", "One feed", "One cluster"]
+    assert power["domain"]["rows"][0].split("\t") == ["1 GPU", "120 in f0", "240"]
     assert seen["feed"] == ["power", "f0"]
     assert seen["back"] == ["datacenter"]
 
