@@ -276,11 +276,14 @@ def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, bef
 def _explanation(decision: Decision, report: Status, *, planned: bool) -> Status | None:
     """Return the status field `explanation`: why a planned gang got its nodes, or why another gang was rejected.
 
-    None if a planned gang needs no explanation.
+    Users of the gang's namespace read the status. So the pods that a change evicts, and the gangs in the domains to
+    which a node selector confines the gang, are counted and not named. None if a planned gang needs no explanation.
     """
     if not planned:
-        explanation: Status = report["explanation"]
-        return explanation
+        known = decision.explanation
+        nameless: dict[str, Any] = {"wouldFitIf": list(known.would_fit_if)}
+        nameless |= {"onlyIn": known.only_in.nameless} if known.only_in else {}
+        return {**report["explanation"], **nameless}
     return {"whyHere": decision.explanation.why_here} if decision.explanation.why_here else None
 
 

@@ -93,13 +93,15 @@ class NoPlan:
     members are pinned, only the domains that hold these members are listed.
 
     `would_fit_if`: changes after which the gang would have a plan, each as the end of a sentence. Each change is
-    verified by a plan that breaks no rule, by counting, or by another solve.
+    verified by a plan that breaks no rule, by counting, or by another solve. `example_victims`: by change, one of the
+    pods that a plan after it evicts.
     """
 
     proof: Proof
     nearest: tuple[NearDomain, ...] = ()
     fits_without_eviction: tuple[tuple[tuple[str, ...], int], ...] = ()
     would_fit_if: tuple[str, ...] = ()
+    example_victims: Mapping[str, str] = field(default_factory=dict)
 
 
 Answer = Plan | NoPlan

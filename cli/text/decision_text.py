@@ -63,7 +63,7 @@ def _parts(decision: Decision) -> Iterator[RenderableType]:
         yield _nearest(decision.explanation.nearest)
     if decision.explanation.would_fit_if:
         yield Text()
-        yield from (Text(f"  would fit if: {change}") for change in decision.explanation.would_fit_if)
+        yield from (Text(f"  would fit if: {change}") for change in decision.explanation.changes)
 
 
 def _headline(decision: Decision) -> Text:

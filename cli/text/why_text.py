@@ -82,7 +82,8 @@ def _answers(story: GangFacts) -> Iterator[Sequence[str]]:
     """
     explanation = story.status.get("explanation") or {}
     if only_in := explanation.get("onlyIn"):
-        yield [f"may run only in {only_in}"]
+        named = f", by {compressed(story.beside)}" if story.beside else ""
+        yield [f"may run only in {only_in}{named}"]
     if changes := explanation.get("wouldFitIf"):
         yield [f"would fit if: {change}" for change in changes]
     if why_here := explanation.get("whyHere"):

@@ -72,6 +72,7 @@ def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[
     explanation = Explanation(
         nearest=tuple(_with_outside(framing, each) for each in answer.nearest or _whole_cluster(framing)),
         would_fit_if=answer.would_fit_if,
+        example_victims=answer.example_victims,
         offered=_offered(framing, answer),
     )
     needed = needed_members(framing.problem)

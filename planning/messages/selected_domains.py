@@ -14,6 +14,7 @@ from kube.requests import pod_requests
 from planning.framing.gang_problem import Framing
 from planning.framing.running_gangs import RunningGangs
 from planning.framing.ties import as_written
+from planning.message import Message, Names
 from planning.messages.wording import domain, listed, pods
 
 _DOMAINS_SHOWN = 3
@@ -21,19 +22,19 @@ _DOMAINS_SHOWN = 3
 _GANGS_SHOWN = 3
 
 
-def only_in(gang: Gang, framing: Framing, snapshot: Snapshot, running: RunningGangs) -> str:
-    """Return the few domains in which the node selector and affinity of a gang's pods let the gang run, as text.
+def only_in(gang: Gang, framing: Framing, snapshot: Snapshot, running: RunningGangs) -> Message:
+    """Return the few domains in which the node selector and affinity of a gang's pods let the gang run.
 
     The text names the rule and the gangs whose pods use these domains: `rack-15 (node selector gpu=h200); in use there:
-    team-b/hotfix (6 pods)`. "" if the rules allow all domains or more than `_DOMAINS_SHOWN`, or if pods of the gang
-    have different rules.
+    team-b/hotfix (6 pods)`. Without names it counts the pods. Empty if the rules allow all domains or more than
+    `_DOMAINS_SHOWN`, or if pods of the gang have different rules.
 
     :param running: the gangs of the running pods.
     """
     waiting = [member.pod for member in gang.members if not member.pod.bound]
     rules = {_rule(as_written(pod)) for pod in waiting}
     if len(rules) != 1 or not (rule := rules.pop()):
-        return ""
+        return Message()
     layout = framing.problem.nodes.layout
     selected = _selected(as_written(waiting[0]), framing, snapshot)
     everywhere = [(*layout.paths[at], layout.names[at]) for at in range(len(framing.nodes)) if at not in framing.guests]
@@ -44,8 +45,8 @@ def only_in(gang: Gang, framing: Framing, snapshot: Snapshot, running: RunningGa
             states = [snapshot.nodes[snapshot.positions[framing.nodes[at]]] for at in selected]
             users = _users(states, waiting[0], running)
             text = f"{listed([domain(path) for path in found])} ({rule})"
-            return f"{text}; in use there: {users}" if users else text
-    return ""
+            return Message.of(text, "; in use there: ", users) if users.text else Message.of(text)
+    return Message()
 
 
 def _selected(pod: Pod, framing: Framing, snapshot: Snapshot) -> Sequence[int]:
@@ -84,8 +85,9 @@ def _requirement(requirement: Requirement) -> str:
     return f"{requirement.key} {requirement.operator}{values}"
 
 
-def _users(states: Iterable[NodeState], pod: Pod, running: RunningGangs) -> str:
-    """Return the gangs with the most pods on these nodes, and the number of pods of no gang, as text.
+def _users(states: Iterable[NodeState], pod: Pod, running: RunningGangs) -> Names:
+    """Return the gangs with the most pods on these nodes, and the number of pods of no gang. Without names: the number
+    of pods, because a node selector could otherwise find out which gangs of other namespaces run on a node.
 
     Only pods count that request a resource which the pod requests, too: an extended resource if it requests one, else
     cpu.
@@ -97,9 +99,10 @@ def _users(states: Iterable[NodeState], pod: Pod, running: RunningGangs) -> str:
             if not tenant.terminating and any(tenant.requests.get(name, 0) for name in wanted):
                 member = running.get(tenant.pod.key)
                 counts["" if member is None else f"{member.key.namespace}/{member.key.name}"] += 1
-    without = counts.pop("", 0)
+    total, without = counts.total(), counts.pop("", 0)
     order = sorted(counts.items(), key=lambda each: (-each[1], natural_key(each[0])))
     texts = [f"{name} ({pods(count)})" for name, count in order[:_GANGS_SHOWN]]
     if (rest := len(order) - _GANGS_SHOWN) > 0:
         texts.append(f"{rest} more gangs" if rest > 1 else "1 more gang")
-    return listed([*texts, *([f"{pods(without)} of no gang"] if without else [])] or [""])
+    texts += [f"{pods(without)} of no gang"] if without else []
+    return Names(listed(texts), pods(total)) if texts else Names("", "")

@@ -100,17 +100,17 @@ def _goal(goal: Goal) -> Json:
 def _explanation(explanation: Explanation) -> Json:
     """Return the explanation as JSON.
 
-    `whyHere` is present only if it was requested and there is a plan to compare, `onlyIn` only if a node selector or
-    node affinity confines a rejected gang to few domains.
+    `whyHere` is present only if it was requested and there is a plan to compare. `onlyIn` is present only if a node
+    selector or node affinity confines a rejected gang to few domains.
     """
     entry: Json = {
         "nearest": [_near(each) for each in explanation.nearest],
-        "wouldFitIf": list(explanation.would_fit_if),
+        "wouldFitIf": list(explanation.changes),
     }
     if explanation.why_here:
         entry["whyHere"] = explanation.why_here
     if explanation.only_in:
-        entry["onlyIn"] = explanation.only_in
+        entry["onlyIn"] = str(explanation.only_in)
     return entry
 
 

@@ -12,6 +12,7 @@ from gangs.dialects.table import OWN
 from gangs.mirrors import claim_of, mirrored_key
 from gangs.model import GangKey, Manifest
 from kube.keys import GATE
+from kube.names import natural_key
 from kube.objects import Pod
 from planning.messages.wording import domain, listed, pods
 from planning.stories.line import PlaceInLine, place
@@ -36,7 +37,9 @@ class GangFacts:
 
     `leader`: the spec of the Lease; None if there is no Lease, and empty if it could not be read. `place`: the gang's
     position among the waiting gangs; None if the gang does not wait, or if the other gangs may not be read. `start`:
-    the estimated start; None if the gang does not wait in a queue, or if its start was not estimated.
+    the estimated start; None if the gang does not wait in a queue, or if its start was not estimated. `beside`: the
+    gangs, as `namespace/name`, that use the few domains to which a node selector confines the gang; empty if it does
+    not, or if the other gangs may not be read.
     """
 
     manifest: Manifest
@@ -45,6 +48,7 @@ class GangFacts:
     leader: Manifest | None = None
     place: PlaceInLine | None = None
     start: StartEstimate | None = None
+    beside: Sequence[str] = ()
 
     @property
     def status(self) -> Mapping[str, Any]:
@@ -213,6 +217,24 @@ def pod_state(pod: Pod) -> str:
         return "held back, capacity is reserved" if pod.status.nominated_node_name else "held back"
     refusal = next((c.message for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "False"), "")
     return f"released, not bound yet: {refusal}" if refusal else "released, not bound yet"
+
+
+def gangs_beside(status: Mapping[str, Any], gangs: Iterable[Manifest]) -> list[str]:
+    """Return the gangs in the few domains to which a node selector confines a gang, as `namespace/name`, in order.
+
+    :param status: the status of the confined gang.
+    :param gangs: all Gang objects.
+    """
+    explanation = status.get("explanation") or {}
+    paths = ["/".join(each["path"]) for each in explanation.get("nearest") or () if each["path"]]
+    if not explanation.get("onlyIn") or not paths:
+        return []
+    found = []
+    for gang in gangs:
+        domain_there = ((gang.get("status") or {}).get("summary") or {}).get("domain") or ""
+        if any(f"{domain_there}/".startswith(f"{path}/") for path in paths):
+            found.append(f"{gang['metadata']['namespace']}/{gang['metadata']['name']}")
+    return sorted(found, key=natural_key)
 
 
 def place_of(manifest: Manifest, gangs: Sequence[Manifest], unbound: Iterable[Pod]) -> PlaceInLine:

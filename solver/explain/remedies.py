@@ -51,12 +51,13 @@ _TRIES = 3
 @dataclass(frozen=True, slots=True)
 class Change:
     """A change of the request or the cluster: `words`, which end a sentence, and the changed problem. `plan`: a
-    candidate plan for the changed problem.
+    candidate plan for the changed problem. `victim`: one of the pods that a found plan evicts; "" for none.
     """
 
     words: str
     problem: Problem
     plan: Plan | None = None
+    victim: str = ""
 
 
 def explained(problem: Problem, answer: NoPlan, limits: Limits, deadline: Deadline = NO_DEADLINE) -> NoPlan:
@@ -86,7 +87,11 @@ def explained(problem: Problem, answer: NoPlan, limits: Limits, deadline: Deadli
             nearest = near_domains(problem, share, held, refused=refused)
         answer = replace(answer, nearest=nearest.domains)
         for change in remedies(problem, nearest, share):
-            answer = replace(answer, would_fit_if=(*answer.would_fit_if, change.words))
+            answer = replace(
+                answer,
+                would_fit_if=(*answer.would_fit_if, change.words),
+                example_victims={**answer.example_victims, **({change.words: change.victim} if change.victim else {})},
+            )
     except OutOfTimeError:
         pass
     return answer
@@ -117,14 +122,11 @@ def victims_after(change: Change, budget: TimeBudget) -> tuple[int, ...] | None:
 
 
 def _with_evictions(change: Change, victims: Sequence[int]) -> str:
-    """Return the words of a change, with the number of pods that a plan after it evicts and the name of one of them."""
+    """Return the words of a change, with the number of pods that a plan after it evicts."""
     if not victims:
         return change.words
-    keys = change.problem.victims.keys
-    count, example = len(victims), min((keys[each] for each in victims), key=natural_key)
-    if count == 1:
-        return f"{change.words}, after evicting 1 pod of lower priority, {example}"
-    return f"{change.words}, after evicting at most {count} pods of lower priority, for example {example}"
+    count = "1 pod" if len(victims) == 1 else f"at most {len(victims)} pods"
+    return f"{change.words}, after evicting {count} of lower priority"
 
 
 def _found_somewhere(instance: Instance, budget: TimeBudget) -> Solved | None:
@@ -195,7 +197,9 @@ def remedies(problem: Problem, nearest: Nearest, budget: TimeBudget) -> Iterator
     ):
         for change in sort:
             if (victims := victims_after(change, budget)) is not None:
-                yield replace(change, words=_with_evictions(change, victims))
+                keys = problem.victims.keys
+                victim = min((keys[each] for each in victims), key=natural_key, default="")
+                yield replace(change, words=_with_evictions(change, victims), victim=victim)
                 break
 
 

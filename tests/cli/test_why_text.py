@@ -10,7 +10,7 @@ from cli.text.why_text import leader_trouble, render
 from gangs.model import GangKey
 from kube.keys import GATE, PLANNED_NODE
 from kube.objects import Condition, ObjectMeta, Pod, PodSpec, PodStatus, SchedulingGate
-from planning.stories.facts import GangFacts, StartEstimate, member_keys, pod_state, restarted
+from planning.stories.facts import GangFacts, StartEstimate, gangs_beside, member_keys, pod_state, restarted
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 LEADER = {"holderIdentity": "controller-0", "leaseDurationSeconds": 15, "renewTime": "2026-11-21T11:59:58.000000Z"}
@@ -159,6 +159,26 @@ def test_a_restart_is_told_in_one_line_at_the_top() -> None:
     assert restarted({"restarts": 2}) == "restarted 2 times: a lost pod had no place beside the others"
     assert restarted({"restarts": 1, "lastRestart": {"from": "r4"}, "summary": {"domain": "r4"}}).endswith("in r4")
     assert restarted({"phase": "Placed"}) == ""
+
+
+def test_the_gangs_in_the_only_domain_are_named_to_a_user_who_may_list_them() -> None:
+    only = {"onlyIn": "s0/r1 (node selector gpu=h200); in use there: 6 pods"}
+    status = {
+        "phase": "Unplaceable",
+        "explanation": {**only, "nearest": [{"path": ["s0", "r1"], "fits": 0, "needed": 6, "nodes": 8}]},
+    }
+    others = [
+        {"metadata": {"namespace": "team-b", "name": name}, "status": {"summary": {"domain": where}}}
+        for name, where in (("hotfix", "s0/r1"), ("near", "s0/r10"), ("wide", "s0"), ("node", "s0/r1/n7"))
+    ]
+    beside = gangs_beside(status, [*others, {"metadata": {"namespace": "a", "name": "new"}}])
+    assert beside == ["team-b/hotfix", "team-b/node"]
+    assert gangs_beside({**status, "explanation": {"nearest": status["explanation"]["nearest"]}}, others) == []
+    told = render(GangFacts(mirror(status=status), beside=beside), NOW)
+    assert (
+        "  may run only in s0/r1 (node selector gpu=h200); in use there: 6 pods, by team-b/hotfix, team-b/node\n"
+        in told
+    )
 
 
 def test_a_sentence_that_events_repeat_is_printed_once() -> None:

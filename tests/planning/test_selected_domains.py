@@ -6,9 +6,10 @@ import scenes
 from test_planning_gangs import decided
 
 from cli.text.decision_text import render
+from planning.message import Message
 from planning.messages.solve_report import solve_report
 
-H200 = {"nodeSelector": {"gpu": "h200"}}
+H200: dict[str, Any] = {"nodeSelector": {"gpu": "h200"}}
 BLOCKS = """
     s0/b0: a b
     s0/b1: c d
@@ -29,16 +30,22 @@ def members(count: int, **spec: Any) -> list[dict[str, Any]]:
     return [{**each, "spec": {**each["spec"], **spec}} for each in scenes.members(count)]
 
 
-def only_in(*h200: str, running: Any = (), required: str = "block", **spec: Any) -> str:
+def confined(*h200: str, running: Any = (), required: str = "block", **spec: Any) -> Message:
     """The domains to which the gang is confined, if these nodes have the label."""
     wanted = scenes.gang(minMember=4, required=required)
     return decided(nodes(*h200), running, wanted, members(4, **spec)).explanation.only_in
 
 
+def only_in(*h200: str, running: Any = (), required: str = "block", **spec: Any) -> str:
+    """The domains to which the gang is confined, as text with the names of other gangs."""
+    return str(confined(*h200, running=running, required=required, **spec))
+
+
 def test_a_node_selector_names_its_block_and_the_gangs_there() -> None:
     hotfix = [scenes.pod(f"hotfix-{node}", gang="hotfix", nodeName=node) for node in "ef"]
-    found = only_in("e", "f", running=[scenes.gang("hotfix", minMember=2), *hotfix], **H200)
-    assert found == "s1/b2 (node selector gpu=h200); in use there: default/hotfix (2 pods)"
+    found = confined("e", "f", running=[scenes.gang("hotfix", minMember=2), *hotfix], **H200)
+    assert str(found) == "s1/b2 (node selector gpu=h200); in use there: default/hotfix (2 pods)"
+    assert found.nameless == "s1/b2 (node selector gpu=h200); in use there: 2 pods"
 
 
 def test_pods_of_no_gang_are_counted_if_they_request_the_same_resource() -> None:

@@ -209,7 +209,7 @@ def test_what_budgets_forbid_is_not_counted_as_room() -> None:
     problem = Drawing("s/b: a b+low c+low").gang(pods(3))
     answer = refused(replace(problem, budgets=(DisruptionBudget("default/web", frozenset({0, 1}), 1),)))
     assert answer.nearest[0].fits == 2
-    evictions = "after evicting at most 2 pods of lower priority, for example low-0"
+    evictions = "after evicting at most 2 pods of lower priority"
     assert f"more evictions allowed by default/web, {evictions}" in answer.would_fit_if
 
 
@@ -220,9 +220,10 @@ def test_what_fits_without_evictions_is_told_apart_and_a_change_says_what_it_evi
     """)
     answer = refused(drawing.gang(pods(6), required=SPINE))
     assert [(near.path, near.fits, near.fits_now) for near in answer.nearest] == [(("s0",), 5, 3), (("s1",), 1, 1)]
-    evicting = "after evicting at most 2 pods of lower priority, for example low-0"
+    evicting = "after evicting at most 2 pods of lower priority"
     assert f"1 more pod slot in s0, {evicting}" in answer.would_fit_if
     assert f"a minimum of 5 instead of 6, {evicting}" in answer.would_fit_if
+    assert answer.example_victims[f"1 more pod slot in s0, {evicting}"] == "low-0"
 
 
 def test_a_change_that_needs_no_eviction_tells_none() -> None:
