@@ -2,16 +2,18 @@
 
 import type { ComponentChildren } from "preact";
 
-import { fittingOf, type Gang, type Near, nodesOf, type Story, unitName } from "./data";
+import { fittingOf, type Gang, keyOf, type Near, nodesOf, type Story, titleOf, unitName } from "./data";
 import { goalName, isFewest, valueOf } from "./goals";
 import { Icon } from "./icons";
 import { Bar, CopyLink, Fold, GangName, PhaseTag, Section, Table } from "./parts";
 import { lasting, phaseOf, since } from "./phases";
 import { QuotaOf } from "./queues";
-import { close, now, openDomain, selectedStory, story, topology } from "./state";
+import { close, gangs, now, openDomain, selectedStory, story, topology } from "./state";
 import { prefill, type WhatIfFields } from "./trying-state";
 import { nodesIn, placeAt } from "./tree";
 
+/** The most gangs that stand by name beside the only domain of another gang. */
+const MOST_USERS = 3;
 /** The most domains of a level, or nodes, that stand by name. */
 const MOST_NAMED = 8;
 
@@ -24,6 +26,16 @@ function levelOf(near: Near): string {
   return topology.value.levels[near.path.length - 1]?.name ?? "cluster";
 }
 
+/** The other gangs with pods in these domains, those with the most pods first. */
+function usersOf(gang: Gang, near: readonly Near[]): string[] {
+  const nodes = new Set(near.flatMap((each) => [...nodesIn(placeAt(topology.value, each.path))].map(({ name }) => name)));
+  const podsOf = (each: Gang): number => each.members.filter((member) => nodes.has(member.node || member.nominatedNode || "")).length;
+  return gangs.value
+    .filter((each) => keyOf(each) !== keyOf(gang) && podsOf(each))
+    .sort((one, other) => podsOf(other) - podsOf(one))
+    .map(titleOf);
+}
+
 /** The first sentence, and what follows it. A gang that waits for capacity names the closest domain. The message of a
  * gang that never fits stands instead, because its closest domain could hold no more even without other pods. */
 function leadOf(gang: Gang, told: Story | undefined): [string, string] {
@@ -32,8 +44,9 @@ function leadOf(gang: Gang, told: Story | undefined): [string, string] {
   const phase = phaseOf(gang);
   const only = told?.explanation?.onlyIn;
   if (only && gang.reason !== "NeverFits" && gang.phase === "Unplaceable") {
-    const fits = best ? `It fits ${fittingOf(best)}.` : "";
-    return [`${phase.label}: it may run only in ${only}.`, fits];
+    const there = usersOf(gang, told?.explanation?.nearest ?? []);
+    const used = there.length ? ` In use there: ${there.slice(0, MOST_USERS).join(", ")}${there.length > MOST_USERS ? ` and ${there.length - MOST_USERS} more gangs` : ""}.` : "";
+    return [`${phase.label}: it may run only in ${only}.`, best ? `It fits ${fittingOf(best)}.${used}` : used.trim()];
   }
   if (best && gang.reason !== "NeverFits" && (gang.phase === "Unplaceable" || gang.phase === "Waiting")) {
     const name = best.path.join(" / ") || "the whole cluster";

@@ -35,7 +35,14 @@ def gangs() -> list[Manifest]:
     """Return two waiting gangs, one of which waits longer, one that had victims, and one that never fits."""
     waits: Manifest = {"phase": "Unplaceable", "reason": "NoRoom", "proof": "Infeasible"}
     nearest = {"nearest": [near("s0", "r1"), near("s1", "r6")], "wouldFitIf": []}
-    big = shown("big", {"minMember": 5}, **waits, message="racks have only 4 nodes", explanation=nearest)
+    now = {**near("s0", "r1"), "fitsWithoutEvictions": 1}
+    confined = {
+        "nearest": [now, near("s1", "r6")],
+        "wouldFitIf": [],
+        "onlyIn": "s0/r1 and s1/r6 (node selector gpu=h200)",
+    }
+    restart = {"restarts": 1, "lastRestart": {"from": "s0/r2", "closedNodes": "node-9 is cordoned"}}
+    big = shown("big", {"minMember": 5}, **waits, **restart, message="racks have only 4 nodes", explanation=confined)
     first = shown("first", {"minMember": 9}, **waits, message="no room", at="2026-11-21T11:00:00Z")
     victims = [
         {"namespace": "default", "pod": "cheap-0", "node": "node-20", "priority": 5, "gang": "default/cheap"},
@@ -147,6 +154,13 @@ def test_who_was_evicted_for_a_gang_is_told(seen: Any) -> None:
 @pytest.mark.thorough
 def test_a_gang_that_waits_tells_who_is_before_it_and_lights_where_it_nearly_fits(seen: Any) -> None:
     assert "2 of 2 for capacity, after default/first" in seen["line"]
+    for told in (
+        "it may run only in s0/r1 and s1/r6 (node selector gpu=h200).",
+        "It fits 1 of 5 pods now, 3 after evictions.",
+        "1 now, 3 after evictions, 4 nodes",
+        "Restarted once: a lost pod had no place beside the others in s0/r2 (node-9 is cordoned).",
+    ):
+        assert told in seen["line"]
     assert seen["unlit"] == [], "a running gang marks no domain"
     assert seen["near"] == [["datacenter", "s0", "r1"], ["datacenter", "s1", "r6"]]
 
