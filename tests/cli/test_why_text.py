@@ -162,18 +162,16 @@ def test_a_restart_is_told_in_one_line_at_the_top() -> None:
 
 
 def test_the_gangs_in_the_only_domain_are_named_to_a_user_who_may_list_them() -> None:
-    only = {"onlyIn": "s0/r1 (node selector gpu=h200); in use there: 6 pods"}
-    status = {
-        "phase": "Unplaceable",
-        "explanation": {**only, "nearest": [{"path": ["s0", "r1"], "fits": 0, "needed": 6, "nodes": 8}]},
-    }
-    others = [
+    nearest = [{"path": ["s0", "r1"], "fits": 0, "needed": 6, "nodes": 8}]
+    only = "s0/r1 (node selector gpu=h200); in use there: 6 pods"
+    status: Json = {"phase": "Unplaceable", "explanation": {"onlyIn": only, "nearest": nearest}}
+    others: list[Json] = [
         {"metadata": {"namespace": "team-b", "name": name}, "status": {"summary": {"domain": where}}}
         for name, where in (("hotfix", "s0/r1"), ("near", "s0/r10"), ("wide", "s0"), ("node", "s0/r1/n7"))
     ]
     beside = gangs_beside(status, [*others, {"metadata": {"namespace": "a", "name": "new"}}])
     assert beside == ["team-b/hotfix", "team-b/node"]
-    assert gangs_beside({**status, "explanation": {"nearest": status["explanation"]["nearest"]}}, others) == []
+    assert gangs_beside({**status, "explanation": {"nearest": nearest}}, others) == []
     told = render(GangFacts(mirror(status=status), beside=beside), NOW)
     assert (
         "  may run only in s0/r1 (node selector gpu=h200); in use there: 6 pods, by team-b/hotfix, team-b/node\n"

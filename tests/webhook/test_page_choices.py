@@ -41,7 +41,7 @@ def gangs() -> list[Manifest]:
         "wouldFitIf": [],
         "onlyIn": "s0/r1 and s1/r6 (node selector gpu=h200)",
     }
-    restart = {"restarts": 1, "lastRestart": {"from": "s0/r2", "closedNodes": "node-9 is cordoned"}}
+    restart: Manifest = {"restarts": 1, "lastRestart": {"from": "s0/r2", "closedNodes": "node-9 is cordoned"}}
     big = shown("big", {"minMember": 5}, **waits, **restart, message="racks have only 4 nodes", explanation=confined)
     first = shown("first", {"minMember": 9}, **waits, message="no room", at="2026-11-21T11:00:00Z")
     victims = [
