@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from cluster.eligibility.nodes import NODE_AFFINITY
 from cluster.node_state import NodeState
 from cluster.selectors import chooses, wants_node
 from cluster.snapshot import Snapshot
@@ -37,11 +36,15 @@ def only_in(gang: Gang, framing: Framing, snapshot: Snapshot, running: RunningGa
         return Message()
     layout = framing.problem.nodes.layout
     selected = _selected(as_written(waiting[0]), framing, snapshot)
-    everywhere = [(*layout.paths[at], layout.names[at]) for at in range(len(framing.nodes)) if at not in framing.guests]
-    inside = [(*layout.paths[at], layout.names[at]) for at in selected if at not in framing.guests]
+    named = [at for at, name in enumerate(framing.nodes) if at not in framing.guests and name not in framing.outside]
+    # Without levels above the nodes, the nodes are the domains. A node that lacks a label has a shorter path.
+    above = len(framing.topology.levels) > 1
+    path_of = {at: layout.paths[at] if above else (layout.names[at],) for at in named}
+    inside = [path_of[at] for at in selected if at in path_of]
     for depth in range(max(1, len(framing.topology.levels) - 1), 0, -1):
         found = dict.fromkeys(path[:depth] for path in inside)
-        if found and len(found) <= _DOMAINS_SHOWN and len(found) < len({path[:depth] for path in everywhere}):
+        everywhere = {path[:depth] for path in path_of.values()}
+        if found and len(found) <= _DOMAINS_SHOWN and len(found) < len(everywhere):
             states = [snapshot.nodes[snapshot.positions[framing.nodes[at]]] for at in selected]
             users = _users(states, waiting[0], running)
             text = f"{listed([domain(path) for path in found])} ({rule})"
@@ -50,17 +53,14 @@ def only_in(gang: Gang, framing: Framing, snapshot: Snapshot, running: RunningGa
 
 
 def _selected(pod: Pod, framing: Framing, snapshot: Snapshot) -> Sequence[int]:
-    """Return the positions of the nodes that the pod's node selector and affinity allow, in the order of the tree.
+    """Return the positions of the nodes that the pod's rules allow, in the order of the tree.
 
-    Such a node may be excluded for another reason, such as a cordon.
+    A closed node counts if the pod's node selector and affinity allow it, because it may open again.
     """
     shapes = [framing.problem.shapes[member.shape] for each in framing.problem.sets for member in each.members]
-    excluded = {at: reason for shape in shapes[:1] for at, reason in shape.excluded.items()}
-    return [
-        at
-        for at, name in enumerate(framing.nodes)
-        if excluded.get(at) != NODE_AFFINITY and wants_node(pod, snapshot.nodes[snapshot.positions[name]].node)
-    ]
+    eligible = frozenset[int]().union(*(shape.nodes for shape in {id(shape): shape for shape in shapes}.values()))
+    states = (snapshot.nodes[snapshot.positions[name]] for name in framing.nodes)
+    return [at for at, state in enumerate(states) if at in eligible or (not state.open and wants_node(pod, state.node))]
 
 
 def _rule(pod: Pod) -> str:
