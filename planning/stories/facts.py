@@ -38,8 +38,8 @@ class GangFacts:
     `leader`: the spec of the Lease; None if there is no Lease, and empty if it could not be read. `place`: the gang's
     position among the waiting gangs; None if the gang does not wait, or if the other gangs may not be read. `start`:
     the estimated start; None if the gang does not wait in a queue, or if its start was not estimated. `beside`: the
-    gangs, as `namespace/name`, that use the few domains to which a node selector confines the gang; empty if it does
-    not, or if the other gangs may not be read.
+    gangs, as `namespace/name`, in the few domains to which a node selector confines the gang. Empty without such a
+    selector, or if the other gangs may not be read.
     """
 
     manifest: Manifest
