@@ -152,6 +152,22 @@ class NodeState:
         """The node's free capacity, and the part of it that terminating pods still use: two mappings by resource."""
         return self.room_beside(self.tenants)
 
+    @cached_property
+    def room_without_terminating(self) -> tuple[Amounts, Amounts]:
+        """The node's capacity that is free without its terminating pods, and the capacity that these pods still use.
+
+        Unlike in `room`, each terminating pod is in both mappings until it is gone, however long its grace period is.
+        People expect this of a figure named "terminating". A plan cannot count on capacity that is free in ten minutes.
+        """
+        if all(tenant.terminating for tenant in self.departing):
+            return self.room
+        free, _ = self.room_beside(tenant for tenant in self.tenants if not tenant.pod.terminating)
+        terminating: dict[str, int] = {}
+        for tenant in self.departing:
+            for resource, value in tenant.requests.items():
+                terminating[resource] = terminating.get(resource, 0) + value
+        return free, terminating
+
     def room_beside(self, tenants: Iterable[Tenant]) -> tuple[Amounts, Amounts]:
         """Return the capacity that is free if only these pods are on the node, and the part terminating pods still use.
 

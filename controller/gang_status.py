@@ -147,7 +147,7 @@ def gang_status(
     plan, counts = _plan_and_counts(gang, phase, decision, plan_id, before, room_taken=notes.reason == ROOM_TAKEN)
     untried = NOT_TRIED if notes.untried and phase is Phase.RELEASED else ""
     reason = notes.reason or untried or _reason(gang, phase, decision)
-    restarts = withdrawal.restarts if withdrawal is not None else 0
+    restart = withdrawal if withdrawal is not None and withdrawal.restarts else None
     withdrawal = withdrawal or still_withdrawn(before, released=phase.released)
     why_withdrawn = withdrawal.in_full if withdrawal is not None else ""
     message = notes.message or _message(gang, phase, decision, plan)
@@ -164,7 +164,7 @@ def gang_status(
         "topology": gang.topology or _topology(decision, before),
         "conditions": kept_conditions(conditions, before.get("conditions") or (), now, present.generation),
         "members": counts,
-        **_of_restarts(gang, before, restarts),
+        **_of_restarts(gang, before, restart, now),
         "summary": _summary(counts, plan.get("levels") or ()),
         **plan,
     }
@@ -210,19 +210,25 @@ def status_patch(previous: Status | None, wanted: Status) -> dict[str, Any]:
     return patch
 
 
-def _of_restarts(gang: Gang, before: Status, restarts: int) -> dict[str, Any]:
-    """Return the status fields `restarts` and `boundWhenWhole`; empty for a gang that does not ask for restarts.
+def _of_restarts(gang: Gang, before: Status, restart: Withdrawal | None, now: str) -> dict[str, Any]:
+    """Return the status fields `restarts`, `lastRestart` and `boundWhenWhole`; empty for a gang that does not ask for
+    restarts.
 
     `boundWhenWhole` is how many members were bound when the gang was last whole. If fewer are bound now, a member has
     been lost.
 
-    :param restarts: the number of restarts with the one that begins now; 0 if none begins.
+    :param restart: the restart that begins now; None if none begins.
     """
     if gang.on_failure != RESTART:
         return {}
     bound = bound_members(gang)
     most = len(bound) if gang.suffice(bound) else bound_when_whole(gang, before) or None
-    return {"restarts": restarts or before.get("restarts"), "boundWhenWhole": most}
+    last = before.get("lastRestart")
+    if restart is not None:
+        left = {} if restart.left is None else {"from": restart.left.path, "closedNodes": restart.left.closed}
+        last = {"at": now, **{key: text for key, text in left.items() if text}}
+    restarts = restart.restarts if restart is not None else before.get("restarts")
+    return {"restarts": restarts, "lastRestart": last, "boundWhenWhole": most}
 
 
 def _plan_and_counts(
@@ -277,11 +283,14 @@ def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, bef
 def _explanation(decision: Decision, report: Status, *, planned: bool) -> Status | None:
     """Return the status field `explanation`: why a planned gang got its nodes, or why another gang was rejected.
 
-    None if a planned gang needs no explanation.
+    Users of the gang's namespace read the status. So the pods that a change evicts, and the gangs in the domains to
+    which a node selector confines the gang, are counted and not named. None if a planned gang needs no explanation.
     """
     if not planned:
-        explanation: Status = report["explanation"]
-        return explanation
+        known = decision.explanation
+        nameless: dict[str, Any] = {"wouldFitIf": list(known.would_fit_if)}
+        nameless |= {"onlyIn": known.only_in.nameless} if known.only_in else {}
+        return {**report["explanation"], **nameless}
     return {"whyHere": decision.explanation.why_here} if decision.explanation.why_here else None
 
 

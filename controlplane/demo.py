@@ -3,7 +3,7 @@
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import CalledProcessError
@@ -59,7 +59,8 @@ def run(*, keep: bool) -> None:
         binaries = find_binaries(progress)
         terminating = showcase.TERMINATING_SECONDS if keep else TERMINATING_SECONDS
         with ControlPlane(Options(slow_deletion={"low-priority": terminating}), binaries) as control_plane:
-            deployment = _install(control_plane, progress)
+            restarting = ("--restart-seconds", showcase.RESTART_SECONDS) if keep else ()
+            deployment = _install(control_plane, progress, restarting)
             if keep:
                 _show(Showcase(control_plane, deployment, progress), console)
             else:
@@ -70,13 +71,11 @@ def run(*, keep: bool) -> None:
         raise click.ClickException(f"{shlex.join(error.cmd)}: {error.stderr}") from error
 
 
-def _install(control_plane: ControlPlane, progress: Progress) -> Deployment:
+def _install(control_plane: ControlPlane, progress: Progress, controller_options: Sequence[object]) -> Deployment:
     with progress.step("installing Phalanx and starting its two servers"):
         deployment = Deployment(control_plane, LEASE_SECONDS, timeout_seconds=TIMEOUT_SECONDS)
         deployment.install()
-        deployment.start_webhook()
-        deployment.register_webhook()
-        deployment.start_controller()
+        deployment.start_servers(controller_options)
     return deployment
 
 

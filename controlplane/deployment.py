@@ -98,15 +98,19 @@ class Deployment:
         :param kubeconfig: the access to the API server. None: the controller's own service account.
         :param options: further options of `phalanx controller`.
         """
-        self._controller_way, more = (kubeconfig, tuple(options)), (*self.controller_options, *options)
-        program = self._run(
-            "controller",
-            ["--health-address", "127.0.0.1", "--health-port", self._controller_health],
-            ["--lease-seconds", self._lease_seconds, "--metrics-port", self._controller_metrics, *more],
-            kubeconfig,
-        )
+        program = self._launch_controller(kubeconfig, options)
         self._await_ready(program, self._controller_health)
         return program
+
+    def start_servers(self, controller_options: Sequence[object] = ()) -> None:
+        """Start both servers side by side, register the webhook, and wait until both are ready.
+
+        Each server imports Python modules for some seconds of one core.
+        """
+        controller = self._launch_controller(None, controller_options)
+        self.start_webhook()
+        self.register_webhook()
+        self._await_ready(controller, self._controller_health)
 
     def ensure_controller(self, options: Sequence[object] = ()) -> None:
         """Ensure that a controller with exactly these options runs. A controller with other options is stopped."""
@@ -129,12 +133,31 @@ class Deployment:
         """Return the URL of the controller's metrics."""
         return f"https://127.0.0.1:{self._controller_metrics}/metrics"
 
+    def _launch_controller(self, kubeconfig: Path | None, options: Sequence[object]) -> Program:
+        self._controller_way = (kubeconfig, tuple(options))
+        return self._run(
+            "controller",
+            ["--health-address", "127.0.0.1", "--health-port", self._controller_health],
+            [
+                "--lease-seconds",
+                self._lease_seconds,
+                "--metrics-port",
+                self._controller_metrics,
+                *self.controller_options,
+                *options,
+            ],
+            kubeconfig,
+        )
+
     def _run(
         self, name: str, address: Sequence[object], more: Sequence[object], kubeconfig: Path | None = None
     ) -> Program:
         config = kubeconfig or self._control_plane.kubeconfig_for(SYSTEM_NAMESPACE, f"phalanx-{name}")
         arguments = [*_COMMAND, name, "--kubeconfig", config, *address, *more]
         environment = {**os.environ, "HOME": str(self._control_plane.directory)}
+        if environment.pop("PYTHONDONTWRITEBYTECODE", ""):
+            # The servers and their children are five processes. Each would compile all modules, for 4 s of a core.
+            environment["PYTHONPYCACHEPREFIX"] = str(self._control_plane.directory / "compiled")
         return self._control_plane.run(name, [str(each) for each in arguments], environment)
 
     def _await_ready(self, program: Program, port: int) -> None:

@@ -24,8 +24,14 @@ ROOT = Path(__file__).parent.parent
 SPINES, BLOCKS_PER_SPINE, RACKS_PER_BLOCK, NODES_PER_RACK = 2, 4, 2, 8
 TERMINATING_SECONDS = 600.0
 """How long an evicted pod of low priority takes to end: long enough to look at a gang that waits for its victims."""
+RESTART_SECONDS = 5.0
+"""How long a lost member has no place before the controller restarts its gang. The default of 30 s would delay the
+demo.
+"""
 PATIENCE_SECONDS = 600.0
 _GPUS = 8
+_MODELS: Mapping[int, str] = {13: "a100", 14: "a100", 15: "h200"}
+"""By number of a rack, the model of its GPUs. Other racks have H100."""
 _GANGS = "/apis/phalanx.dev/v1alpha1/gangs"
 
 PHASES: Mapping[str, tuple[str, str]] = {
@@ -33,14 +39,21 @@ PHASES: Mapping[str, tuple[str, str]] = {
     "team-a/finetune-1": ("Placed", ""),
     "team-a/finetune-2": ("Placed", ""),
     "team-b/embed": ("Placed", ""),
+    "team-b/hotfix": ("Placed", ""),
+    "team-a/render": ("Placed", ""),
+    "team-a/eval": ("Unplaceable", "NoRoom"),
     "research/ablation": ("Placed", ""),
+    "research/baseline": ("Placed", ""),
     "research/sweep": ("Waiting", "QuotaExhausted"),
+    "research/probe": ("Waiting", "QuotaExhausted"),
     "team-b/scale-up": ("Unplaceable", "NoRoom"),
     "research/giant": ("Unplaceable", "NeverFits"),
     "team-b/incident": ("Evicting", ""),
     "team-a/resume": ("Waiting", ""),
 }
 """By gang: the phase that it reaches, and the reason; "" for any reason."""
+EVICTED, RESTARTED = "team-a/eval", "team-a/render"
+"""A gang that `team-b/hotfix` evicts, and a gang that restarts in another rack because a node is drained."""
 
 
 class Showcase:
@@ -62,15 +75,18 @@ class Showcase:
 
         :raises TimeoutError: a gang did not reach its phase within `PATIENCE_SECONDS`.
         """
-        with self._progress.step("creating gangs, and waiting until five are placed"):
+        with self._progress.step("creating gangs, and waiting until eight are placed"):
             self._apply("placed.yaml")
-            self._await(key for key, (phase, _) in PHASES.items() if phase == "Placed")
-        with self._progress.step("filling free nodes with pods of low priority"):
-            self._apply("background.yaml")
+            placed = {key for key, (phase, _) in PHASES.items() if phase == "Placed"}
+            self._await(dict.fromkeys(placed - {"team-b/hotfix"} | {EVICTED}, ("Placed", "")))
+        with self._progress.step("filling free nodes with pods of low priority, and draining a node"):
+            self._apply("background.yaml", "hotfix.yaml")
+            self._drain_a_node()
             wait_until(self._background_runs, PATIENCE_SECONDS, "the pods of team-b/background to run")
         with self._progress.step("creating gangs that wait, that never fit and that evict"):
             self._apply("waiting.yaml")
             self._await(PHASES)
+            wait_until(self._has_restarted, PATIENCE_SECONDS, f"the restart of {RESTARTED}")
 
     def phases(self) -> Mapping[str, tuple[str, str]]:
         """Return the phase and the reason of each gang, by `namespace/name`."""
@@ -121,9 +137,7 @@ class Showcase:
         for file in files:
             self._control_plane.kubectl("apply", "-f", str(ROOT / EXAMPLE / file))
 
-    def _await(self, keys: Iterable[str]) -> None:
-        wanted = {key: PHASES[key] for key in keys}
-
+    def _await(self, wanted: Mapping[str, tuple[str, str]]) -> None:
         def reached() -> bool:
             found = self.phases()
             return all(
@@ -133,10 +147,24 @@ class Showcase:
 
         wait_until(reached, PATIENCE_SECONDS, f"the phases of {', '.join(wanted)}")
 
+    def _drain_a_node(self) -> None:
+        """Drain a node of the gang that restarts. Its rack has no other free node, so the gang moves as a whole."""
+        node = self._pods("team-a", "app=render")[0]["spec"]["nodeName"]
+        self._control_plane.kubectl("drain", node, "--ignore-daemonsets")
+
+    def _has_restarted(self) -> bool:
+        namespace, name = RESTARTED.split("/")
+        gang = self._control_plane.request("GET", f"/apis/phalanx.dev/v1alpha1/namespaces/{namespace}/gangs/{name}")
+        return bool(gang["status"].get("restarts")) and gang["status"]["phase"] == "Placed"
+
     def _background_runs(self) -> bool:
-        selector = "batch.kubernetes.io/job-name=background"
-        pods = self._control_plane.request("GET", f"/api/v1/namespaces/team-b/pods?labelSelector={selector}")["items"]
+        pods = self._pods("team-b", "batch.kubernetes.io/job-name=background")
         return bool(pods) and all(each["spec"].get("nodeName") for each in pods)
+
+    def _pods(self, namespace: str, selector: str) -> list[Manifest]:
+        path = f"/api/v1/namespaces/{namespace}/pods?labelSelector={selector}"
+        pods: list[Manifest] = self._control_plane.request("GET", path)["items"]
+        return pods
 
 
 class _Silent(WSGIRequestHandler):
@@ -158,6 +186,7 @@ def _node(number: int) -> Manifest:
         "example.com/spine": f"spine-{block // BLOCKS_PER_SPINE}",
         "example.com/block": f"block-{block}",
         "example.com/rack": f"rack-{rack:02}",
+        "example.com/gpu": _MODELS.get(rack, "h100"),
         "kubernetes.io/hostname": name,
     }
     capacity = {"cpu": "96", "memory": "1Ti", "nvidia.com/gpu": str(_GPUS), "pods": "110"}

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, NamedTuple
 
 from gangs.quota_model import Account
@@ -160,6 +161,15 @@ class Unwanted(NamedTuple):
     instead: str
 
 
+class CreationDelay(Enum):
+    """Why the Job controller does not create the missing pods of a Job at once."""
+
+    TERMINATING = "terminating"
+    """It waits until terminating pods of the Job have ended (`podReplacementPolicy: Failed`)."""
+    BACK_OFF = "back-off"
+    """Pods of the Job failed or were evicted, so it waits before it creates the next ones."""
+
+
 @dataclass(frozen=True, slots=True)
 class Later:
     """Information about the pods that a workload creates only after other pods of it run (docs/decisions/0022).
@@ -265,6 +275,8 @@ class Gang(PlacementRequest):
     """The number of the gang's succeeded pods that still exist. They count towards the minimum, because they need no
     node any more.
     """
+    delay: CreationDelay | None = None
+    """Why the gang's Job does not create missing pods at once; None if its status shows no reason."""
     later: Later | None = None
     """Information about pods that the workload creates only after others run; None if there are no such pods."""
     made_again: frozenset[str] = frozenset()

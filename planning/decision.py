@@ -99,12 +99,25 @@ class Explanation:
 
     nearest: tuple[NearDomain, ...] = ()
     would_fit_if: tuple[str, ...] = ()
+    """Changes that would help, without the names of pods that they evict."""
+    example_victims: Mapping[str, str] = field(default_factory=dict)
+    """By change in `would_fit_if`, one of the pods that it evicts, as `namespace/name`."""
     offered: tuple[tuple[str, tuple[str, ...], int], ...] = ()
     """(level, path, members that fit without eviction) for each domain of the level that decides, in tree order."""
     devices: tuple[tuple[DeviceCount, ...], ...] = ()
     """For each domain of `nearest`, its devices; empty if the gang asks for none."""
     why_here: str = ""
     """The cost of the best plan outside the gang's domain; "" if it was not searched or there is nothing to compare."""
+    only_in: Message = field(default_factory=Message)
+    """The few domains to which a node selector or node affinity confines a rejected gang; empty if none does."""
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """The changes that would help, each with the name of one of the pods that it evicts."""
+        examples = self.example_victims
+        return tuple(
+            f"{each}, for example {examples[each]}" if each in examples else each for each in self.would_fit_if
+        )
 
 
 @dataclass(frozen=True, slots=True)

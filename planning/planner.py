@@ -29,6 +29,7 @@ from planning.messages import wording
 from planning.messages.devices import unplanned
 from planning.messages.never_fits import with_never_fits
 from planning.messages.outcomes import decided
+from planning.messages.selected_domains import only_in
 from planning.messages.takers import with_takers
 from planning.messages.unlabelled import labels_that_help
 from planning.planning_options import DEFAULT_OPTIONS, PlanningOptions
@@ -114,7 +115,10 @@ def _plan(
         answer = replace(answer, goals=unproven(framing.problem, answer.goals), proof=Proof.FEASIBLE)
     seconds = {"snapshot": framed - started, "solve": time.perf_counter() - framed}
     decision = decided(gang, framing, answer, running, seconds, in_turn=in_turn)
-    if not options.comparing or not uncontested or not isinstance(answer, Plan) or answer.proof is not Proof.OPTIMAL:
+    if isinstance(answer, NoPlan):
+        confined = only_in(gang, framing, snapshot, running)
+        return replace(decision, explanation=replace(decision.explanation, only_in=confined))
+    if not options.comparing or not uncontested or answer.proof is not Proof.OPTIMAL:
         return decision
     return _compared(decision, framing.problem, answer)
 

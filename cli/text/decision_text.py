@@ -12,7 +12,7 @@ from rich.tree import Tree
 
 from planning.decision import Assignment, Decision, LevelUse, Outcome
 from planning.messages.solve_report import name_of
-from planning.messages.wording import NEAREST_COLUMNS, compressed, nearest_row, pods
+from planning.messages.wording import NEAREST_COLUMNS, compressed, fitting, nearest_row, pods
 from solver.plan import NearDomain
 
 _STYLES = {
@@ -55,12 +55,15 @@ def _parts(decision: Decision) -> Iterator[RenderableType]:
     if decision.explanation.why_here:
         yield Text()
         yield Text(f"  why here: {decision.explanation.why_here}")
+    if decision.explanation.only_in:
+        yield Text()
+        yield Text(f"  may run only in {decision.explanation.only_in}")
     if decision.explanation.nearest:
         yield Text()
         yield _nearest(decision.explanation.nearest)
     if decision.explanation.would_fit_if:
         yield Text()
-        yield from (Text(f"  would fit if: {change}") for change in decision.explanation.would_fit_if)
+        yield from (Text(f"  would fit if: {change}") for change in decision.explanation.changes)
 
 
 def _headline(decision: Decision) -> Text:
@@ -147,7 +150,10 @@ def _nodes_in(path: tuple[str, ...], nodes: LevelUse) -> str:
 
 
 def _nearest(nearest: Iterable[NearDomain]) -> Text:
-    rows = [nearest_row(each.path, each.fits, each.needed, each.nodes, each.excluded) for each in nearest]
+    rows = [
+        nearest_row(each.path, fitting(each.fits, each.needed, each.fits_now), each.nodes, each.excluded)
+        for each in nearest
+    ]
     return _columns(NEAREST_COLUMNS, rows)
 
 

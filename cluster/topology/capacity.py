@@ -13,7 +13,7 @@ import numpy as np
 
 from cluster.node_state import NodeState
 from cluster.snapshot import Snapshot
-from cluster.topology.domain_room import free_on, room_on
+from cluster.topology.domain_room import free_and_terminating_on, room_on
 from cluster.topology.tree import Path, domains
 from kube.topology import Topology
 
@@ -216,7 +216,7 @@ def _sizes(largest: int, unit: int) -> tuple[int, ...]:
 
 def _row(state: NodeState, shape: _Shape) -> list[int]:
     """Return the row of one node. The states are computed as on the page (`page/src/figures.ts`)."""
-    free, leaving = free_on(state), state.room[1]
+    free, leaving = free_and_terminating_on(state)
     held = room_on(state).held if state.reserving else {}
     row: list[int] = []
     for name, sizes in shape:
@@ -234,7 +234,7 @@ def _used_by(state: NodeState, shape: _Shape) -> Counter[tuple[str, str]]:
     """Return the requests of the bound pods on a node that do not terminate, by namespace and resource."""
     used: Counter[tuple[str, str]] = Counter()
     for tenant in state.tenants:
-        if not tenant.reserved and not tenant.terminating:
+        if not tenant.reserved and not tenant.pod.terminating:
             for name, _ in shape:
                 if amount := tenant.requests.get(name, 0):
                     used[tenant.pod.metadata.namespace, name] += amount

@@ -17,6 +17,9 @@ TERMINATES_AFTER = "kwok.phalanx.dev/terminates-after"
 GOES_ON = "kwok.phalanx.dev/goes-on"
 """Annotation on a Job's pod: the pod runs until it is deleted. Without the annotation, it completes at once."""
 
+COMPLETES_AFTER = "kwok.phalanx.dev/completes-after"
+"""Annotation on a Job's pod: how long it runs until it completes, as Go writes durations (`20s`)."""
+
 NOT_READY = "kwok.phalanx.dev/not-ready"
 """Annotation on a pod: the pod runs, but kwok does not make it ready. A test writes the condition itself."""
 

@@ -12,7 +12,7 @@ from gangs.dialects.protocol import Dialect, Grouping
 from gangs.dialects.table import DIALECTS
 from gangs.model import GangKey
 from gangs.sources import Sources
-from gangs.workloads.jobs import counted_by_job
+from gangs.workloads.jobs import succeeded_uncounted
 from kube import keys
 from kube.objects import Pod
 
@@ -105,8 +105,7 @@ def by_dialect(pods: Sequence[Pod], claims: Sequence[Claim | None], left: CededT
 def succeeded(pods: Sequence[Pod], left: CededToOthers) -> Counter[GangKey]:
     """Return the number of succeeded pods of each gang.
 
-    Pods of Jobs are left out: the Job itself counts them, and then expects fewer pods.
+    Pods that their Job has counted are left out, because the Job expects fewer pods then (`succeeded_uncounted`).
     """
-    ended = [pod for pod in pods if pod.status.phase == "Succeeded" and not pod.terminating]
-    claims = [claim[1] for pod in ended if not counted_by_job(pod) and (claim := dialect_of(pod, left)) is not None]
-    return Counter(claims)
+    ended = [pod for pod in pods if succeeded_uncounted(pod)]
+    return Counter(claim[1] for pod in ended if (claim := dialect_of(pod, left)) is not None)

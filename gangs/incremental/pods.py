@@ -9,7 +9,7 @@ from gangs.dialects.claims import dialect_of, names_nothing
 from gangs.dialects.table import DIALECTS, GROUPING
 from gangs.incremental.dependencies import ReadInput
 from gangs.model import GangKey
-from gangs.workloads.jobs import counted_by_job, job_owner
+from gangs.workloads.jobs import job_owner, succeeded_uncounted
 from kube.objects import Pod
 
 _PODS, _MADE, _COMPANY = "pods", "made", "company"
@@ -165,7 +165,7 @@ class KeptPods:
         return self._unfinished.keys()
 
     def succeeded(self, key: GangKey) -> int:
-        """Return the number of succeeded pods that name the gang, without pods whose Job counts them itself."""
+        """Return the number of succeeded pods that name the gang, without pods that their Job has counted."""
         return self._succeeded[key]
 
     def carried(self, to: Container[str]) -> frozenset[GangKey]:
@@ -220,7 +220,7 @@ class KeptPods:
         pod = known.pod
         if not pod.finished and known.claim is not None:
             _add(self._unfinished, key, by)
-        if known.claim is not None and _ended_well(pod):
+        if known.claim is not None and succeeded_uncounted(pod):
             _add(self._succeeded, key, by)
         for other in known.joined:
             there_and_back = ((key, other), (other, key))
@@ -246,11 +246,6 @@ def _known(pod: Pod, left: CededToOthers) -> _Known:
         return _Known(pod, claim, named, job=job, ceded=ceded)
     grouping = GROUPING[dialect.name]
     return _Known(pod, claim, named, grouping.joined(pod), job, grouping.company(pod), ceded)
-
-
-def _ended_well(pod: Pod) -> bool:
-    """Whether the pod has succeeded and no Job counts it, so that its gang needs one member less to run."""
-    return pod.status.phase == "Succeeded" and not pod.terminating and not counted_by_job(pod)
 
 
 def _inputs(known: _Known) -> Iterable[ReadInput]:

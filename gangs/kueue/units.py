@@ -17,7 +17,17 @@ from gangs.kueue.wishes import Annotated, Wish
 from gangs.labelled_workloads import makers
 from gangs.manifests import integer, pod_ref, ref_of
 from gangs.membership import GivenRank, Seat, age, check_priorities, given_rank, live, seated
-from gangs.model import Gang, GangKey, Manifest, Member, ObjectRef, PlacementRequest, PodSet, TogetherRule
+from gangs.model import (
+    CreationDelay,
+    Gang,
+    GangKey,
+    Manifest,
+    Member,
+    ObjectRef,
+    PlacementRequest,
+    PodSet,
+    TogetherRule,
+)
 from gangs.pod_consensus import check_alike, decisive_pods
 from gangs.quota_model import Charged
 from gangs.sources import QueueNamed, Sources
@@ -91,6 +101,8 @@ class Asked:
     """The name of the pod set, if there is one."""
     part: str = ""
     """The part of the workload that is this gang, if each part is a gang; "" otherwise."""
+    delay: CreationDelay | None = None
+    """Why a Job does not create missing pods at once (`Job.delay`); None for other kinds."""
 
     @property
     def wishes(self) -> tuple[Wish, ...]:
@@ -172,6 +184,7 @@ def read_job(manifest: Manifest, around: Surroundings, findings: Findings) -> Ga
         ref=ref,
         members=seated_in_order(pods, ref, found),
         expected=job.expected,
+        delay=job.delay,
         minimum=max(1, min(_minimum(job), job.expected)),
         queue=queue or job.pod_labels.get(keys.QUEUE_NAME, ""),
         wish=wishes.read_wish(of, found),
@@ -256,7 +269,8 @@ def gang_of_request(asked: Asked, around: Surroundings, found: Findings, finding
         queue_dialect=NAME if asked.queue else "",
         account=account,
     )
-    return assemble(asked.key, workload, request, waiting + asked.waiting_for + waits_for_corrections(found.faults))
+    waits_for = waiting + asked.waiting_for + waits_for_corrections(found.faults)
+    return replace(assemble(asked.key, workload, request, waits_for), delay=asked.delay)
 
 
 def _pod_sets(asked: Asked) -> tuple[PodSet, ...]:

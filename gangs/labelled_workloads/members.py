@@ -11,6 +11,7 @@ from gangs.manifests import metadata_of, pod_ref, ref_of
 from gangs.membership import Seat, live
 from gangs.model import Gang, GangKey, Manifest, Member, PlacementRequest, PodSet
 from gangs.workloads import minimum_pods, pod_templates
+from gangs.workloads.jobs import job_of
 from gangs.workloads.kind_table import row_of
 from gangs.workloads.later_pods import held_room, start_order
 from gangs.workloads.later_pods.pods_to_come import example_pods
@@ -114,11 +115,12 @@ class LabelledWorkload:
         return self.settled(assemble(key, workload, request, waiting_for + resumed))
 
     def settled(self, gang: Gang) -> Gang:
-        """Return the gang with `Gang.later` set, if the workload creates some pods only after others run.
+        """Return the gang with `Gang.later` and `Gang.delay` set, if the workload creates some pods later than others.
 
         If the workload opts out of reserved capacity for them, the gang waits for these pods. Raises `MalformedError`.
         """
-        gang = replace(gang, later=held_room.later_of(self.manifest))
+        delay = None if self.remaining is None else job_of(self.manifest).delay
+        gang = replace(gang, later=held_room.later_of(self.manifest), delay=delay)
         return gang if held_room.wanted(self.manifest) else held_room.without_room(gang, held_room.BY_ANNOTATION)
 
     def _role(self, pod: Pod) -> str:

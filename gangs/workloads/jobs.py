@@ -13,7 +13,7 @@ import msgspec
 
 from gangs.manifests import MalformedError, decode, group_of, integer, metadata_of, ref_of, section
 from gangs.membership import WORKLOAD_INDEX_LABELS, live, workload_index
-from gangs.model import Fault, Manifest
+from gangs.model import CreationDelay, Fault, Manifest
 from kube.kept_objects import computed_once
 from kube.keys import WORKLOAD
 from kube.objects import ObjectMeta, OwnerReference, Pod, Struct
@@ -21,6 +21,8 @@ from kube.objects import ObjectMeta, OwnerReference, Pod, Struct
 JOB_KIND = "Job"
 JOB_GROUP = "batch"
 JOB_API_VERSION = "batch/v1"
+TRACKING = "batch.kubernetes.io/job-tracking"
+"""The finalizer of a Job's pod that its Job has not counted yet (batch/v1, JobTrackingFinalizer)."""
 INDEX_KEY = WORKLOAD_INDEX_LABELS[0]
 MOST_PODS = 20_000
 """The largest number of pods at a time for which a Job's expected pods are computed.
@@ -37,10 +39,13 @@ class JobCondition(Struct, frozen=True):
 
 
 class JobStatus(Struct, frozen=True):
-    """batch/v1 JobStatus: the fields that decide how many pods the Job still needs."""
+    """batch/v1 JobStatus: the fields that decide how many pods the Job still needs, and when it creates them."""
 
+    active: int = 0
     succeeded: int = 0
     failed: int = 0
+    terminating: int = 0
+    start_time: str = ""
     completed_indexes: str = ""
     conditions: tuple[JobCondition, ...] = ()
 
@@ -66,6 +71,7 @@ class JobSpec(Struct, frozen=True):
     completions: int | None = None
     completion_mode: str = "NonIndexed"
     suspend: bool = False
+    pod_replacement_policy: str = ""
     backoff_limit: int | None = None
     backoff_limit_per_index: int | None = None
     template: PodTemplate = PodTemplate()
@@ -106,6 +112,21 @@ class Job(Struct, frozen=True):
             return 0
         left = self.size if self.spec.completions is None else self.spec.completions - self.status.succeeded
         return max(0, min(self.size, left))
+
+    @property
+    def delay(self) -> CreationDelay | None:
+        """Why the Job controller does not create missing pods now, as far as the Job's status shows it; else None.
+
+        The Job controller writes the status when it has created pods. If none is active then, although pods are
+        expected, it delays their creation. `failed` does not count evicted pods that a `podFailurePolicy` ignores, but
+        the back-off does (job_controller.go and backoff_utils.go of Kubernetes 1.36).
+        """
+        status = self.status
+        if self.spec.suspend or not status.start_time or status.active >= self.expected:
+            return None
+        if status.terminating and self.spec.pod_replacement_policy == "Failed":
+            return CreationDelay.TERMINATING
+        return CreationDelay.BACK_OFF if status.failed or not status.active else None
 
     @property
     def finished(self) -> bool:
@@ -178,6 +199,17 @@ def counted_by_job(pod: Pod) -> bool:
     """
     of_job = pod.metadata.labels.get(WORKLOAD, JOB_KIND).rpartition(".")[2] == JOB_KIND
     return of_job and job_owner(pod) is not None
+
+
+def succeeded_uncounted(pod: Pod) -> bool:
+    """Whether the pod has succeeded, still exists, and is not yet subtracted from the number of pods that are expected.
+
+    A Job expects fewer pods when it has counted a succeeded pod in its status, some seconds after the pod's end. Until
+    then, the pod has the finalizer `TRACKING`. Other workloads never count their succeeded pods.
+    """
+    if pod.status.phase != "Succeeded" or pod.terminating:
+        return False
+    return not counted_by_job(pod) or TRACKING in pod.metadata.finalizers
 
 
 def owned_by(pod: Pod, job: Job) -> bool:

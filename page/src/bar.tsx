@@ -28,14 +28,14 @@ import {
   trying,
   words,
 } from "./state";
-import { lasting } from "./phases";
+import { briefly } from "./phases";
 import { switchTheme } from "./theme";
 
 const LABELS = { loading: "Reading", live: "Live", lost: "Disconnected", refused: "No access", recorded: "Recorded" };
 
 function Live() {
   const state = connection.value;
-  const age = (state.kind === "live" || state.kind === "lost") && state.at ? `${lasting((now.value - state.at) / 1000)} ago` : "";
+  const age = (state.kind === "live" || state.kind === "lost") && state.at ? `${briefly((now.value - state.at) / 1000)} ago` : "";
   return (
     <span class={`live ${state.kind}`}>
       <i class="dot" />

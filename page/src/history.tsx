@@ -6,7 +6,7 @@ import { reasonOf, Refused } from "./asking";
 import { type EndedGang, keyOf, unitName } from "./data";
 import { Icon } from "./icons";
 import { GangName, Notice } from "./parts";
-import { lasting, matches, type Tone } from "./phases";
+import { briefly, lasting, matches, type Tone } from "./phases";
 import { offer } from "./sharing";
 import { connection, ended, endedError, namespace, now, queue, resource, words } from "./state";
 
@@ -75,7 +75,7 @@ function Row({ gang, name }: { gang: EndedGang; name: string }) {
         <GangName namespace={gang.namespace} name={gang.name} />
       </th>
       <td class="num" title={new Date(gang.finished).toLocaleString()}>
-        {lasting((now.value - Date.parse(gang.finished)) / 1000)} ago
+        {briefly((now.value - Date.parse(gang.finished)) / 1000)} ago
       </td>
       <td>
         <span class={`tag ${outcome.tone}`}>

@@ -89,16 +89,35 @@ export function matches(text: string, words: string): boolean {
   return words.toLowerCase().split(/\s+/).every((word) => lower.includes(word));
 }
 
-/** A duration in the largest unit that fits, such as "8 min". */
+/** Units of durations in seconds, the largest first. */
+const UNITS: readonly [string, number][] = [["d", 86_400], ["h", 3600], ["min", 60], ["s", 1]];
+
+/** A duration such as "1 h 56 min". A second unit stands beside a number below ten, where rounding would mislead. */
 export function lasting(seconds: number): string {
-  if (seconds < 60) return `${Math.max(0, Math.floor(seconds))} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
-  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h`;
-  return `${Math.floor(seconds / 86_400)} d`;
+  const at = UNITS.findIndex(([, size]) => seconds >= size);
+  const [unit, size] = UNITS[at] ?? ["s", 1];
+  const count = Math.max(0, Math.floor(seconds / size));
+  const [smaller, part] = UNITS[at + 1] ?? ["", 0];
+  const rest = part && count < 10 ? Math.floor((seconds % size) / part) : 0;
+  return rest ? `${count} ${unit} ${rest} ${smaller}` : `${count} ${unit}`;
+}
+
+/** A duration in the largest unit that fits, such as "8 min". */
+export function briefly(seconds: number): string {
+  const [unit, size] = UNITS.find(([, size]) => seconds >= size) ?? ["s", 1];
+  return `${Math.max(0, Math.floor(seconds / size))} ${unit}`;
 }
 
 /** The time since an RFC 3339 time; "" if there is none. */
 export function since(time: string | undefined, now: number): string {
   const at = Date.parse(time ?? "");
-  return Number.isNaN(at) ? "" : lasting((now - at) / 1000);
+  return Number.isNaN(at) ? "" : briefly((now - at) / 1000);
+}
+
+/** A time in the future: how long from now, and the time of the day; with the date if it is on another day. */
+export function freeAt(start: string, now: number): string {
+  const at = new Date(start);
+  const today = at.toDateString() === new Date(now).toDateString();
+  const clock = at.toLocaleString([], today ? { timeStyle: "short" } : { dateStyle: "short", timeStyle: "short" });
+  return `in ${lasting((at.getTime() - now) / 1000)} (${clock})`;
 }

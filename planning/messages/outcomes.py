@@ -115,6 +115,7 @@ def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[
         nearest=nearest,
         devices=tuple(_counts(framing, each) for each in nearest) if framing.devices.names else (),
         would_fit_if=answer.would_fit_if,
+        example_victims=answer.example_victims,
         offered=_offered(framing, answer),
     )
     needed = needed_members(framing.problem)

@@ -118,16 +118,22 @@ def _goal(goal: Goal) -> Json:
 
 
 def _explanation(explanation: Explanation) -> Json:
-    """Return the explanation as JSON. `whyHere` is present only if it was requested and there is a plan to compare."""
+    """Return the explanation as JSON.
+
+    `whyHere` is present only if it was requested and there is a plan to compare. `onlyIn` is present only if a node
+    selector or node affinity confines a rejected gang to few domains.
+    """
     entry: Json = {
         "nearest": [
             {**_near(near), **({"devices": [_device_count(each) for each in devices]} if devices else {})}
             for near, devices in zip_longest(explanation.nearest, explanation.devices)
         ],
-        "wouldFitIf": list(explanation.would_fit_if),
+        "wouldFitIf": list(explanation.changes),
     }
     if explanation.why_here:
         entry["whyHere"] = explanation.why_here
+    if explanation.only_in:
+        entry["onlyIn"] = str(explanation.only_in)
     return entry
 
 
@@ -136,7 +142,8 @@ def _device_count(count: DeviceCount) -> Json:
 
 
 def _near(near: NearDomain) -> Json:
-    return {
+    """Return a near domain as JSON. `fitsWithoutEvictions` is absent if it is not known or no pod may be evicted."""
+    entry: Json = {
         "level": near.level,
         "path": list(near.path),
         "fits": near.fits,
@@ -144,3 +151,6 @@ def _near(near: NearDomain) -> Json:
         "nodes": near.nodes,
         "excluded": dict(near.excluded),
     }
+    if near.fits_now is not None:
+        entry["fitsWithoutEvictions"] = near.fits_now
+    return entry

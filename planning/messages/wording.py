@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from gangs.model import Gang, GangKey
+from gangs.model import CreationDelay, Gang, GangKey
 from gangs.workloads.jobs import controller_of
 from kube.names import natural_key
 from planning.decision import Assignment, Eviction, LevelUse
@@ -215,11 +215,24 @@ def more_pods(existing: int, needed: int, pod_set: str = "") -> Message:
     return Message.of(more, f"{of}: ", Count(f"{existing} of {needed}"), " exist")
 
 
-def one_by_one(gang: Gang) -> str:
-    """Return the remedy for a workload that creates further pods only when its first pods run, as the end of a message.
+DELAYS = {
+    CreationDelay.TERMINATING: "creates them when its terminating pods have ended",
+    CreationDelay.BACK_OFF: "creates them after a back-off of up to 10 minutes if pods of it failed or were evicted",
+}
+"""By reason, when a Job creates its missing pods.
 
-    "" if no remedy is needed, because capacity is reserved for the expected pods.
+10 minutes are MaxJobPodFailureBackOff of the Job controller (job_controller.go). The back-off begins with 10 s and
+doubles with each failed pod, so the eviction of six pods delays the next ones by 5 minutes and 20 s.
+"""
+
+
+def one_by_one(gang: Gang) -> str:
+    """Return why a workload does not create missing pods now, with a remedy if there is one, as the end of a message.
+
+    "" if no reason is known, or if capacity is reserved for the expected pods.
     """
+    if gang.delay is not None:
+        return f"; {gang.source} {DELAYS[gang.delay]}"
     later = gang.later
     if later is None:
         return _stateful_sets(gang)
@@ -356,19 +369,28 @@ def _misfit(misfit: Misfits) -> str:
     return f"{who} on no node ({because(misfit.reasons)})"
 
 
-def nearest_row(path: Sequence[str], fits: int, needed: int, nodes: int, excluded: Reasons) -> tuple[str, ...]:
+def fitting(fits: int, needed: int, now: int | None) -> str:
+    """Return how many of the needed members a domain holds: `3 of 4`, or `13 of 60 now, 42 after evictions`.
+
+    :param now: the members that it holds without evictions; None if no eviction counts, or if that is not known.
+    """
+    return f"{fits} of {needed}" if now is None or now >= fits else f"{now} of {needed} now, {fits} after evictions"
+
+
+def nearest_row(path: Sequence[str], fits: str, nodes: int, excluded: Reasons) -> tuple[str, ...]:
     """Return a near domain as a table row under `NEAREST_COLUMNS`.
 
-    The reasons are sorted, so that a plan and a Gang's status give the same row: the API server reorders them.
+    `fits`: the text of `fitting`. The reasons are sorted, so that a plan and a Gang's status give the same row: the API
+    server reorders them.
     """
     by_count = sorted(excluded.items(), key=lambda each: (-each[1], each[0]))
     reasons = ", ".join(f"{count} {reason}" for reason, count in by_count)
-    return domain(path), f"{fits} of {needed}", str(nodes), reasons
+    return domain(path), fits, str(nodes), reasons
 
 
 def _near(near: NearDomain) -> Message:
     reasons = because(near.excluded)
-    fits = Count(f"{near.fits} of {near.needed}")
+    fits = Count(fitting(near.fits, near.needed, near.fits_now))
     text = Message.of(f"{domain(near.path)} {'fits' if near.path else 'holds'} ", fits)
     return text + f" ({reasons})" if reasons else text
 

@@ -18,7 +18,7 @@ from solver.heuristics.packing import filled, thinned
 from solver.instance import Instance, instance_of
 from solver.plan import NearDomain, Plan, Proof
 from solver.problem import Problem
-from solver.tree import ROOT
+from solver.tree import ROOT, Positions
 from solver.tree_dp.single_class_counts import members_by_domain
 from solver.tree_dp.single_class_tables import countable
 
@@ -38,10 +38,16 @@ class HeldMembers:
     be fewer than the minimum of the gang or of a set.
 
     `plans`: the placement of these members, for domains that were filled one by one. The plans have no goals.
+    `counted`: every count is exact. If not, the count of a domain without a plan is an upper bound.
     """
 
     counts: dict[int, int]
     plans: dict[int, Plan] = field(default_factory=dict)
+    counted: bool = False
+
+    def known(self, domain: int) -> int | None:
+        """Return how many members a domain holds; None if only an upper bound is known."""
+        return self.counts.get(domain) if self.counted or domain in self.plans else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +70,28 @@ def held_by_domains(problem: Problem, budget: TimeBudget) -> HeldMembers:
     level = deciding_level(problem)
     counted = members_by_domain(instance, level)
     if counted is not None:
-        return HeldMembers({domain: counted.get(domain, 0) for domain in _open_domains(instance, level)})
+        counts = {domain: counted.get(domain, 0) for domain in _open_domains(instance, level)}
+        return HeldMembers(counts, counted=True)
     return _filled(instance, level, _at_most(instance, level), budget, enough=instance.tree.count(level))
 
 
 def near_domains(
-    problem: Problem, budget: TimeBudget, held: HeldMembers | None = None, *, refused: bool = True
+    problem: Problem,
+    budget: TimeBudget,
+    held: HeldMembers | None = None,
+    *,
+    refused: bool = True,
+    without_evictions: HeldMembers | None = None,
 ) -> Nearest:
     """Return the domains that miss the fewest members, as if every victim that may be evicted were gone.
 
+    Of domains that miss equally many, the one with the most eligible nodes comes first. Domains without an eligible
+    node are left out, unless all are: for a gang with a node selector, they say nothing about what it waits for.
+
     `held`: how many members each domain holds; None: this is computed. `refused`: whether it is proven that no plan
     exists. If so, `fits` of a domain is less than `needed`, even if enough members fit, because they are then not the
-    right members of each set.
+    right members of each set. `without_evictions`: how many members each domain holds without evictions, which becomes
+    `fits_now`.
     """
     instance = instance_of(problem, evicting=True, deadline=budget.wall.deadline)
     level, needed = deciding_level(problem), needed_members(problem)
@@ -84,12 +100,23 @@ def near_domains(
         lax = instance_of(_without_minimums(problem), evicting=True, deadline=budget.wall.deadline)
         lax.deadline.check()
         held = _held_when_cleared(lax, level, budget)
-    nearest = sorted(held.counts, key=lambda domain: (-held.counts[domain], domain))[:_SHOWN]
+    eligible = _eligible_nodes(instance, level)
+    candidates = [each for each, count in held.counts.items() if count or eligible[each]] or held.counts
+    nearest = sorted(candidates, key=lambda domain: (-held.counts[domain], -eligible[domain], domain))[:_SHOWN]
+
+    def fitting(domain: int) -> int:
+        return min(held.counts[domain], needed - 1) if refused else held.counts[domain]
+
+    def now(domain: int) -> int | None:
+        count = None if without_evictions is None else without_evictions.known(domain)
+        return None if count is None else min(count, fitting(domain))
+
     domains = tuple(
         NearDomain(
             level="" if level == ROOT else problem.levels[level],
             path=() if level == ROOT else instance.tree.paths[level][domain],
-            fits=min(held.counts[domain], needed - 1) if refused else held.counts[domain],
+            fits=fitting(domain),
+            fits_now=now(domain),
             needed=needed,
             nodes=len(instance.tree.nodes(level, domain)),
             excluded=excluded,
@@ -186,6 +213,17 @@ def _filled_one(instance: Instance, level: int, domain: int, budget: TimeBudget)
     if not isinstance(solved, Solved) or not solved.proven:
         return None
     return Plan(solved.nodes, solved.victims, (), Proof.FEASIBLE)
+
+
+def _eligible_nodes(instance: Instance, level: int) -> Positions:
+    """Return, by domain of `level` (or ROOT), how many of its nodes are eligible for a pending member, regardless of
+    free capacity.
+    """
+    problem = instance.problem
+    eligible = np.zeros(len(problem.nodes), dtype=np.int64)
+    for shape in {member.shape for member in pending(problem)}:
+        eligible[problem.shapes[shape].positions] = 1
+    return instance.tree.summed(level, eligible)
 
 
 def _at_most(instance: Instance, level: int) -> dict[int, int]:

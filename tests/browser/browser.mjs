@@ -74,29 +74,25 @@ export async function frames(page) {
   });
   const gaps = times.slice(1).map((time, at) => time - times[at]).sort((a, b) => a - b);
   const rate = (1000 * gaps.length) / (times.at(-1) - times[0]);
-  return { rate, median: gaps[gaps.length >> 1], late: gaps[Math.floor(gaps.length * 0.95)], worst: gaps.at(-1) };
+  return { count: times.length, rate, median: gaps[gaps.length >> 1], late: gaps[Math.floor(gaps.length * 0.95)], worst: gaps.at(-1) };
 }
 
-/** Note, on a page that is to be opened, when its picture is there. */
-export async function whenDrawn(page) {
-  await page.addInitScript(() => {
-    const looking = new MutationObserver(() => {
-      if (document.querySelector("canvas"))
-        requestAnimationFrame(() => setTimeout(() => {
-          globalThis.drawn ??= performance.now();
-        }));
-    });
-    looking.observe(document, { childList: true, subtree: true });
-  });
+/** Begin to count what the page's main thread does, in processor time, which a busy machine does not stretch. Returns a
+ * function to the milliseconds until now: of script alone, and of all tasks, with style, layout and drawing. */
+export async function working(page) {
+  const session = await page.context().newCDPSession(page);
+  await session.send("Performance.enable", { timeDomain: "threadTicks" });
+  return async () => {
+    const { metrics } = await session.send("Performance.getMetrics");
+    const seconds = Object.fromEntries(metrics.map(({ name, value }) => [name, value]));
+    return { script: 1000 * seconds.ScriptDuration, tasks: 1000 * seconds.TaskDuration };
+  };
 }
 
-/** Milliseconds from when a page was asked for to when its picture was there. */
+/** Milliseconds from when a page was asked for to when its first picture was painted, by the page's own mark. */
 export async function drawn(page) {
-  await page.locator("canvas").first().waitFor({ timeout: 60_000 });
-  return page.evaluate(() => new Promise((done) => {
-    const look = () => (globalThis.drawn ? done(globalThis.drawn) : setTimeout(look, 10));
-    look();
-  }));
+  await page.waitForFunction(() => performance.getEntriesByName("picture").length, undefined, { timeout: 60_000 });
+  return page.evaluate(() => performance.getEntriesByName("picture")[0].startTime);
 }
 
 /** Colours of the style sheet with which nodes are drawn. */

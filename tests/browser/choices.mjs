@@ -96,6 +96,10 @@ try {
   await drawn();
   seen.unlit = await nearPoints(page);
 
+  await gang("research/giant").click();
+  await page.locator("#detail .nr").first().waitFor();
+  seen.never = { lead: await page.locator("#detail .lead").innerText(), detail: await detail(page) };
+
   seen.near = [];
   for (const at of [0, 1]) {
     await gang("default/big").click();

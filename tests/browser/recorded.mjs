@@ -4,7 +4,7 @@
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-import { barriers, colours, detail, drawn, filled, frames, launched, listed, watch, whenDrawn } from "./browser.mjs";
+import { barriers, colours, detail, drawn, filled, frames, launched, listed, watch } from "./browser.mjs";
 
 const [file, folder] = process.argv.slice(2);
 const address = pathToFileURL(file).href;
@@ -16,7 +16,6 @@ try {
     if (request.url() !== address) seen.elsewhere.push(request.url());
   });
   watch(page, "", { errors: seen.errors, elsewhere: [] });
-  await whenDrawn(page);
   await page.goto(address);
   seen.drawn = await drawn(page);
   await page.waitForTimeout(1000);

@@ -7,11 +7,13 @@ LATER     |      SOON        |      SOON       |     OVERDUE
 from datetime import datetime, timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from cluster.capturing import Capture
 from cluster.departure import Departure, departure_of, next_change
 from cluster.node_state import Tenant
-from kube.objects import Container, Node, NodeStatus, ObjectMeta, Pod, PodSpec, ResourceRequirements
+from cluster.topology.domain_room import free_and_terminating_on
+from kube.objects import Container, Node, NodeStatus, ObjectMeta, Pod, PodSpec, PodStatus, ResourceRequirements
 
 END = datetime.fromisoformat("2026-01-01T00:00:00Z")
 
@@ -61,6 +63,20 @@ def test_a_capture_tells_when_a_pod_counts_otherwise() -> None:
     assert free == [0, 4000, 0]
     (tenant,) = capture.snapshot().nodes[0].departing
     assert tenant.overdue
+
+
+@pytest.mark.parametrize("seconds", [-100.0, 0.0, 100.0])
+def test_people_see_a_terminating_pod_until_it_is_gone(seconds: float) -> None:
+    """A reservation waits for the pod. By the planner's rules, the pod counts as running at first and at last."""
+    capture = Capture(now=END + timedelta(seconds=seconds))
+    capture.put_node(Node(metadata=ObjectMeta(name="n"), status=NodeStatus(allocatable={"cpu": "8"})))
+    capture.put_pod(pod())
+    held = replace(
+        pod(deletion=None), metadata=ObjectMeta(name="h", namespace="default", uid="h", resource_version="1")
+    )
+    capture.put_pod(replace(held, spec=replace(held.spec, node_name=""), status=PodStatus(nominated_node_name="n")))
+    free, terminating = free_and_terminating_on(capture.snapshot().nodes[0])
+    assert (free["cpu"], terminating) == (4000, {"cpu": 4000, "pods": 1})
 
 
 def test_a_terminating_pod_is_no_victim_however_it_counts() -> None:

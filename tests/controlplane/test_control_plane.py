@@ -4,6 +4,7 @@ import json
 import subprocess
 import time
 import uuid
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from controlplane.api import RefusedError
 from controlplane.control_plane import ControlPlane, wait_until
 from controlplane.programs.binaries import VERSION
 from controlplane.recording import Recorder, WatchEvent, bound
-from controlplane.running.stages import TERMINATES_AFTER
+from controlplane.running.stages import COMPLETES_AFTER, GOES_ON, TERMINATES_AFTER
 
 pytestmark = pytest.mark.controlplane
 
@@ -101,6 +102,40 @@ def test_a_job_is_made_into_pods_and_completes(cluster: ControlPlane) -> None:
     cluster.apply([{"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": spec}])
     cluster.kubectl("wait", "--for=condition=Complete", "job/j", "--timeout=120s")
     assert cluster.request("GET", "/apis/batch/v1/namespaces/default/jobs/j")["status"]["succeeded"] == 3
+
+
+def job(name: str, annotations: Mapping[str, str], **spec: Any) -> dict[str, Any]:
+    """Return a Job of one pod with these annotations."""
+    template = {"metadata": {"annotations": annotations}, "spec": {**pod("")["spec"], "restartPolicy": "Never"}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"template": template, **spec}}
+
+
+def in_phase(phase: str) -> Callable[[list[WatchEvent]], bool]:
+    """Return the condition that the last event shows a pod in this phase."""
+    return lambda events: bool(events) and events[-1].object["status"].get("phase") == phase
+
+
+def test_a_jobs_pod_completes_after_the_time_that_it_names(cluster: ControlPlane) -> None:
+    cluster.add_nodes([node("n-0")])
+    with Recorder(cluster) as recorder:
+        cluster.apply([job("j", {COMPLETES_AFTER: "4s"})])
+        events = recorder.wait_for(in_phase("Succeeded"))
+    began = next(each.at for each in events if each.object["status"].get("phase") == "Running")
+    assert events[-1].at - began >= 2, "by the clock of one who may hear of the beginning late"
+
+
+def test_a_jobs_pod_that_is_deleted_while_it_runs_fails_and_its_job_creates_another(cluster: ControlPlane) -> None:
+    """With a podFailurePolicy, a Job creates the next pod only when the deleted one has failed."""
+    cluster.add_nodes([node("n-0")])
+    rule = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    with Recorder(cluster) as recorder:
+        cluster.apply([job("j", {GOES_ON: "true"}, podFailurePolicy={"rules": [rule]})])
+        name = recorder.wait_for(in_phase("Running"))[-1].name
+        cluster.kubectl("delete", "pod", name, "--wait=false")
+        recorder.wait_for(lambda seen: seen[-1].name != name and seen[-1].type == "ADDED")
+        events = [each for each in recorder.events if each.name == name]
+    assert events[-1].type == "DELETED"
+    assert events[-1].object["status"]["phase"] == "Failed"
 
 
 @pytest.mark.parametrize(

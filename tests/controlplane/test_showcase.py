@@ -26,7 +26,7 @@ _WORDS = {"Evicting": "Placed"}
 
 
 def test_the_manifests_lead_to_the_phases_that_the_demo_waits_for() -> None:
-    files = ("topology", "queue", "placed", "waiting")
+    files = ("topology", "queue", "placed", "hotfix", "waiting")
     text = "\n---\n".join((ROOT / EXAMPLE / f"{name}.yaml").read_text() for name in files)
     documents, mistakes = parse(yaml.safe_dump_all(nodes()) + "\n---\n" + text, "showcase")
     assert not mistakes

@@ -1,17 +1,21 @@
 """Jobs that ask to be gangs by annotations, and automatic namespaces."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 from written import DATACENTER, documents, sources
 
+from controller.gang_status import waiting_line
 from gangs.dialects.claims import dialect_of
 from gangs.dialects.expanding import expanded
 from gangs.dialects.reading import read_all
 from gangs.dialects.templates import as_admitted, template_labels
-from gangs.model import GangKey, PodSet, Reading
+from gangs.model import CreationDelay, GangKey, PodSet, Reading
 from gangs.sources import Sources
+from gangs.workloads.jobs import TRACKING
+from kube.objects import PodStatus
 
 AUTOMATIC = {"default": {"phalanx.dev/automatic": "true"}}
 LABEL = {"phalanx.dev/workload": "Job"}
@@ -154,6 +158,47 @@ def test_near_its_end_a_job_is_a_smaller_gang() -> None:
     text = job(spec="{parallelism: 4, completions: 8}", status="{succeeded: 6}")
     (gang,) = reading_of(text).gangs
     assert (gang.expected, gang.min_member, len(gang.members)) == (2, 2, 2)
+
+
+def test_pods_that_have_succeeded_are_not_missing_while_their_job_has_not_counted_them() -> None:
+    """The Job removes its finalizer from a pod when it has counted the pod in its status."""
+    grown, _ = expanded(sources(job("{phalanx.dev/gang: 'true'}")))
+    ended = msgspec.structs.replace(grown.pods[0], status=PodStatus(phase="Succeeded"))
+    metadata = msgspec.structs.replace(ended.metadata, finalizers=(TRACKING,))
+    tracked = msgspec.structs.replace(ended, metadata=metadata)
+    for pod, succeeded in ((tracked, 1), (ended, 0)):
+        (gang,) = read_all(replace(grown, pods=(pod, *grown.pods[1:]))).gangs
+        assert (len(gang.members), gang.succeeded, gang.suffice(gang.members)) == (3, succeeded, succeeded == 1)
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "delay"),
+    [
+        ("{}", "{}", None),
+        ("{}", "{startTime: now, active: 4}", None),
+        ("{}", "{startTime: now, active: 0}", CreationDelay.BACK_OFF),
+        ("{}", "{startTime: now, active: 3, failed: 1}", CreationDelay.BACK_OFF),
+        ("{}", "{startTime: now, active: 3}", None),
+        ("{suspend: true}", "{startTime: now, active: 0}", None),
+        ("{podReplacementPolicy: Failed}", "{startTime: now, terminating: 4}", CreationDelay.TERMINATING),
+        ("{podReplacementPolicy: TerminatingOrFailed}", "{startTime: now, active: 4, terminating: 4}", None),
+    ],
+)
+def test_the_status_of_a_job_shows_why_its_pods_are_missing(
+    spec: str, status: str, delay: CreationDelay | None
+) -> None:
+    parallel = "{parallelism: 4, " + spec[1:]
+    (gang,) = reading_of(job(spec=parallel, status=status)).gangs
+    assert gang.delay is delay
+
+
+def test_a_gang_says_that_its_job_creates_pods_after_a_back_off() -> None:
+    grown, _ = expanded(sources(job(status="{startTime: now}")))
+    (gang,) = read_all(replace(grown, pods=grown.pods[:1])).gangs
+    assert str(waiting_line(gang, None)) == (
+        "waits for 3 more pods: 1 of 4 exist; Job default/train creates them after a back-off of up to 10 minutes if "
+        "pods of it failed or were evicted"
+    )
 
 
 def test_a_finished_job_is_no_gang() -> None:

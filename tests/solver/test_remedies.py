@@ -45,6 +45,21 @@ def test_the_nearest_domain_comes_first_and_ties_in_order_of_the_tree() -> None:
     assert {near.level for near in answer.nearest} == {drawing.gang(pods(4)).levels[SPINE]}
 
 
+def test_domains_without_an_eligible_node_are_no_nearest_domains_and_more_eligible_nodes_come_first() -> None:
+    """All nodes are full. The gang may use no node of s0, one of s1 and two of s2."""
+    drawing = Drawing("""
+        s0/b0: a=0 b=0
+        s1/b0: c=0 d=0
+        s2/b0: e=0 f=0
+    """)
+    shape = Shape((1,), drawing.named("c e f"), dict.fromkeys(drawing.named("a b d"), "node(s) didn't match"))
+    answer = refused(drawing.gang(pods(2), required=SPINE, shapes=(shape,)))
+    assert [(near.path, near.fits) for near in answer.nearest] == [(("s2",), 0), (("s1",), 0)]
+    nowhere = Shape((1,), frozenset(), dict.fromkeys(range(6), "node(s) didn't match"))
+    answer = refused(drawing.gang(pods(2), required=SPINE, shapes=(nowhere,)))
+    assert [near.path for near in answer.nearest] == [("s0",), ("s1",), ("s2",)]
+
+
 def test_what_each_domain_holds_as_it_is_is_told_in_order_of_the_tree() -> None:
     """Evictions would free two more nodes in s1. The counts are without evictions, so they leave these nodes out."""
     drawing = Drawing("""
@@ -194,7 +209,32 @@ def test_what_budgets_forbid_is_not_counted_as_room() -> None:
     problem = Drawing("s/b: a b+low c+low").gang(pods(3))
     answer = refused(replace(problem, budgets=(DisruptionBudget("default/web", frozenset({0, 1}), 1),)))
     assert answer.nearest[0].fits == 2
-    assert "more evictions allowed by default/web" in answer.would_fit_if
+    evictions = "after evicting at most 2 pods of lower priority"
+    assert f"more evictions allowed by default/web, {evictions}" in answer.would_fit_if
+
+
+def test_what_fits_without_evictions_is_told_apart_and_a_change_says_what_it_evicts() -> None:
+    drawing = Drawing("""
+        s0/b: a b c d+low e+low
+        s1/b: f
+    """)
+    answer = refused(drawing.gang(pods(6), required=SPINE))
+    assert [(near.path, near.fits, near.fits_now) for near in answer.nearest] == [(("s0",), 5, 3), (("s1",), 1, 1)]
+    evicting = "after evicting at most 2 pods of lower priority"
+    assert f"1 more pod slot in s0, {evicting}" in answer.would_fit_if
+    assert f"a minimum of 5 instead of 6, {evicting}" in answer.would_fit_if
+    assert answer.example_victims[f"1 more pod slot in s0, {evicting}"] == "low-0"
+
+
+def test_a_change_that_needs_no_eviction_tells_none() -> None:
+    """Both spines together hold the gang without the pod in s0."""
+    drawing = Drawing("""
+        s0/b: a b c d+low
+        s1/b: f g h
+    """)
+    answer = refused(drawing.gang(pods(6), required=SPINE))
+    assert f"required level {drawing.gang(pods(6)).levels[SPINE]} dropped" in answer.would_fit_if
+    assert refused(Drawing("s/b: a b").gang(pods(3))).nearest[0].fits_now is None
 
 
 def test_members_of_several_sizes_are_counted_together() -> None:

@@ -171,6 +171,39 @@ def test_evictions_and_restarts_are_counted_apart(watched: Watched) -> None:
     assert ended["waitedFor"] == [{"reason": "MembersMissing", "seconds": 20}]
 
 
+@pytest.mark.parametrize(
+    ("status", "evictions"),
+    [
+        ({"phase": "Succeeded"}, 0),
+        ({"phase": "Failed"}, 0),
+        ({"phase": "Failed", "conditions": [{"type": "DisruptionTarget", "status": "True"}]}, 1),
+    ],
+)
+def test_a_loss_of_pods_that_completed_or_failed_is_no_eviction(
+    watched: Watched, status: Manifest, evictions: int
+) -> None:
+    """The first pod ends, and the gang misses a member until the Job counts the pod or creates another one."""
+    first, second = members(nodeName="n0")
+    watched.after(1, mirror(**placed("2026-11-21T11:55:01Z")), job(), pods=(first, second))
+    lost = mirror(phase="Waiting", reason="MembersMissing")
+    watched.after(10, lost, job(), pods=({**first, "status": status}, second))
+    watched.after(10, mirror(**placed("2026-11-21T11:55:01Z")), job(), pods=(first, second))
+    watched.after(10, job(**COMPLETE))
+    (ended,) = watched.ended()
+    assert (ended["evictions"], len(ended["displaced"])) == (evictions, evictions)
+
+
+def test_a_gang_is_evicted_after_other_pods_of_it_completed(watched: Watched) -> None:
+    first, second = members(nodeName="n0")
+    done = {**first, "status": {"phase": "Succeeded"}}
+    watched.after(1, mirror(**placed("2026-11-21T11:55:01Z")), job(), pods=(first, second))
+    watched.after(1, mirror(**placed("2026-11-21T11:55:02Z")), job(), pods=(done, second))
+    watched.after(1, mirror(phase="Waiting", reason="MembersMissing"), job(), pods=(done,))
+    watched.after(10, job(**COMPLETE))
+    (ended,) = watched.ended()
+    assert ended["evictions"] == 1
+
+
 def test_an_eviction_names_the_gang_whose_plan_took_the_place(watched: Watched) -> None:
     run = placed("2026-11-21T11:55:01Z")
     planned = [{"type": "Planned", "status": "True", "lastTransitionTime": "2026-11-21T11:55:05Z"}]

@@ -1,12 +1,13 @@
 """The page in a real Chromium: its drawing, the nodes that a click marks, its requests, and its accessibility."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from browsing import OneToken, condition, driven, kept, served, shown
+from gallery_scene import Scene
 from pictures import Manifest, StillPicture, job, node, pod, pod_group, slowness, topology
 
 from webhook.app import create_app
@@ -21,6 +22,8 @@ MANY = 15_246
 FIRST_DRAW = 1500
 """Milliseconds until that many nodes are drawn, on a machine without other load."""
 FRAME = 1000 / 60
+PICTURED = "15246-nodes"
+"""The picture that the docs show."""
 
 
 TOLD = (
@@ -248,8 +251,8 @@ def test_the_picture_is_drawn_and_a_click_lights_a_gangs_nodes(address: str, tmp
     kept(tmp_path, "apart")
 
 
-@pytest.mark.long
-def test_the_picture_of_fifteen_thousand_nodes_is_there_at_once_and_zooms_smoothly(tmp_path: Path) -> None:
+def fifteen_thousand() -> StillPicture:
+    """15,246 nodes and 200 gangs of eight."""
     nodes = [node(f"node-{at}", spine=f"s{at // 256}", rack=f"r{at // 16}") for at in range(MANY)]
     pods = [pod(f"other-{at}-{each}", nodeName=f"node-{at}") for at in range(0, MANY, 3) for each in range(2)]
     gangs = [
@@ -258,19 +261,43 @@ def test_the_picture_of_fifteen_thousand_nodes_is_there_at_once_and_zooms_smooth
         for each in range(8)
     ]
     groups = [pod_group(f"g{at}", 8) for at in range(200)]
-    with served(StillPicture([topology("spine", "rack"), *groups], nodes=nodes, pods=[*pods, *gangs])) as address:
-        seen = driven("opened.mjs", address, str(tmp_path))
-    steps, frames = seen["steps"], seen["frames"]
+    return StillPicture([topology("spine", "rack"), *groups], nodes=nodes, pods=[*pods, *gangs])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("picture", "name"),
+    [
+        pytest.param(lambda: Scene().picture(), "1024-nodes", id="1,024 nodes and forty gangs in all phases"),
+        pytest.param(fifteen_thousand, "15246-nodes", id="15,246 nodes and two hundred gangs"),
+    ],
+)
+def test_the_picture_is_there_at_once_and_zooms_smoothly(
+    picture: Callable[[], StillPicture], name: str, tmp_path: Path
+) -> None:
+    """Work of the page's main thread is counted in processor time, so another program's load does not matter."""
+    file = tmp_path / f"{name}.webp"
+    with served(picture()) as address:
+        seen = driven("opened.mjs", address, str(file))
+    steps, frames, opening = seen["steps"], seen["frames"], seen["opening"]
     news = steps["/v1/changes"]
+    loaded = sum(each[2] for path, each in steps.items() if not path.startswith("/v1/"))
     print(  # noqa: T201 - the figures
-        f"\n{MANY} nodes: drawn after {seen['drawn']:.0f} ms: the page came after {steps['page'][1]:.0f}, the script "
-        f"after {steps['/page.js'][1]:.0f}, the cluster was asked for at {news[0]:.0f} and came at {news[1]:.0f} "
-        f"({news[2] / 1e6:.2f} MB on the way, {news[3] / 1e6:.2f} read); "
-        f"{frames['rate']:.0f} frames a second while zooming, one in {frames['median']:.1f} ms, 95 of 100 within "
-        f"{frames['late']:.0f}, {frames['worst']:.0f} at worst"
+        f"\n{name}: first picture after {seen['drawn']:.0f} ms: the page came after {steps['page'][1]:.0f}, "
+        f"the script after {steps['/page.js'][1]:.0f}, the cluster was asked for at {news[0]:.0f} "
+        f"and came at {news[1]:.0f} ({news[2] / 1e6:.2f} MB on the way, "
+        f"{news[3] / 1e6:.2f} read); processor time until then {opening['script']:.0f} ms of script, "
+        f"{opening['tasks']:.0f} ms of all tasks. Zooming: {frames['count']} frames, {frames['rate']:.0f} a second, "
+        f"one in {frames['median']:.1f} ms, 95 of 100 within {frames['late']:.0f}, {frames['worst']:.0f} at worst; "
+        f"processor time of a frame {frames['script']:.1f} ms of script, {frames['tasks']:.1f} ms of all tasks. "
+        f"{loaded / 1000:.0f} kB loaded"
     )
-    assert (seen["errors"], seen["elsewhere"]) == ([], [])
+    assert (seen["errors"], seen["elsewhere"], seen["barriers"]) == ([], [], [])
     assert seen["filled"] > 0.05
+    assert loaded <= LARGEST
+    assert opening["tasks"] < FIRST_DRAW
+    assert frames["tasks"] < FRAME
     assert seen["drawn"] < FIRST_DRAW * slowness()
     assert frames["median"] < FRAME * slowness()
-    kept(tmp_path, "15246-nodes")
+    if name == PICTURED:
+        kept(tmp_path, name)

@@ -5,7 +5,7 @@ from typing import Any
 
 from cluster.node_state import NodeState
 from cluster.snapshot import Snapshot
-from cluster.topology.domain_room import free_on, free_under, room_on
+from cluster.topology.domain_room import free_and_terminating_on, free_under, room_on
 from cluster.topology.tree import DomainTree
 from cluster.topology.tree import domains as tree_of
 from gangs.coexistence.ownership import ceded_beside_kubernetes
@@ -100,7 +100,7 @@ def _gang(gang: Gang, known: Sequence[Topology], status: Manifest) -> Json:
         "name": gang.key.name,
         "dialect": gang.key.dialect,
         "source": str(gang.source),
-        "priority": gang.priority,
+        "priority": gang.priority if gang.members else None,  # it is known from the pods only
         "expected": gang.expected,
         "minMember": gang.min_member,
         "topology": topology.name if isinstance(topology, Topology) else gang.topology or "",
@@ -194,15 +194,16 @@ def cell(state: NodeState) -> Json:
     To keep it small, fields are left out if they have the value that most nodes have, such as `open` if it is true.
     """
     reserved = sum(tenant.reserved for tenant in state.tenants)
+    free, leaving = free_and_terminating_on(state)
     shown: Json = {
         "allocatable": state.allocatable,
-        "free": free_on(state),
+        "free": free,
         "pods": len(state.tenants) - reserved,
         "reserved": reserved,
     }
     if reserved:
         shown["held"] = room_on(state).held
-    if leaving := state.room[1]:
+    if leaving:
         shown["leaving"] = leaving
     if state.node.spec.unschedulable:
         shown["unschedulable"] = True

@@ -22,6 +22,7 @@ from gangs.model import GangKey, Manifest
 from gangs.sources import Sources
 from gangs.workloads.pod_templates import ended
 from kube import keys
+from kube.objects import Pod
 from kube.quantities import in_bytes
 from kube.requests import PODS, all_requests
 from planning.stories.facts import member_keys, placed_at, shown_key
@@ -96,8 +97,8 @@ class EndedGang:
     members were bound for the first time; None if never. `finished`: when it ended. `waited`: seconds of waiting by the
     reason in its status, the longest first; waits after evictions count. `hours`: by resource, the requests of its
     bound pods times hours: core hours for cpu, piece hours for others such as GPUs. `evictions`: how often it stopped
-    running before its end, without restarts. `displaced`: the last `MOST_EVICTIONS` of these evictions, the latest
-    last.
+    running before its end, without restarts and without losses of pods that completed or failed. `displaced`: the last
+    `MOST_EVICTIONS` of these evictions, the latest last.
     """
 
     key: GangKey
@@ -179,17 +180,22 @@ class _Course:
         self.noted = False
         """Whether `note` has recorded a state of the Gang object yet."""
         self._uses: Mapping[str, int] = {}
+        self._live = self._completed = 0
+        self._pods_completed = False
+        """Whether the gang has fewer running pods than before only because pods completed or failed."""
         self._until = self.submitted
         self._reason, self._running = NEW, False
 
     def note(
-        self, manifest: Manifest, uses: Mapping[str, int], now: datetime, displaced_by: Callable[[GangKey], str]
+        self, manifest: Manifest, members: Sequence[Pod], now: datetime, displaced_by: Callable[[GangKey], str]
     ) -> None:
         """Count the time up to `now` for the previous state of the Gang object, and remember its new state.
 
-        :param uses: by resource, the requests of the gang's bound members in base units.
+        :param members: the gang's pods that exist, finished ones included.
         :param displaced_by: returns the gang for which members of a gang are evicted; "" for none.
         """
+        uses = _uses(members)
+        self._count(members)
         status: Mapping[str, Any] = manifest.get("status") or {}
         reason = str(status.get("reason") or status.get("phase") or NEW)
         running = status.get("phase") == _PLACED or reason == _PODS_TO_COME
@@ -202,15 +208,23 @@ class _Course:
             self.noted = True
         self.pass_to(now)
         restarts = int(status.get("restarts") or 0)
-        if self._running and not running and restarts <= self.restarts:
+        if self._running and not running and restarts <= self.restarts and not self._pods_completed:
             self.evictions += 1
             self.displaced.append(Displacement(now, displaced_by(self.key)))
         self.restarts = max(self.restarts, restarts)
         self.manifest, self._uses = manifest, uses
         self._reason, self._running = reason, running
-        members = status.get("members") or {}
-        self.pods = max(self.pods, int(members.get("expected") or 0))
+        expected = (status.get("members") or {}).get("expected")
+        self.pods = max(self.pods, int(expected or 0))
         self.domain = str((status.get("summary") or {}).get("domain") or self.domain)
+
+    def _count(self, members: Sequence[Pod]) -> None:
+        """Note whether running pods completed or failed since the last call. Such a loss of pods is no eviction."""
+        live = sum(pod.bound and not pod.finished and not pod.terminating for pod in members)
+        completed = sum(pod.finished and not _disrupted(pod) for pod in members)
+        if live != self._live:
+            self._pods_completed = self._live - live <= completed - self._completed and live < self._live
+        self._live, self._completed = live, completed
 
     def pass_to(self, now: datetime) -> None:
         """Count the time since the last call up to `now`, as waiting if the gang does not run.
@@ -302,7 +316,8 @@ class History:
             if course is None:
                 course = self._courses[uid] = _Course(key, manifest, now)
             if course.manifest is not manifest or not course.noted:
-                course.note(manifest, self._uses(manifest), now, lambda gang: _displaced_by(gang, sources))
+                members = self._picture.all_of(*member_keys(manifest)).pods
+                course.note(manifest, members, now, lambda gang: _displaced_by(gang, sources))
         for uid in self._courses.keys() - there:
             course = self._courses[uid]
             if course.gone is None:
@@ -319,15 +334,6 @@ class History:
                 self.look()
             except Exception:
                 LOG.exception("the history of gangs misses a look")
-
-    def _uses(self, manifest: Manifest) -> Mapping[str, int]:
-        """Return, by resource, the requests of the gang's bound pods in base units.
-
-        Only cpu and resources that are counted in pieces, such as GPUs, are returned; resources in bytes are left out.
-        """
-        pods = self._picture.all_of(*member_keys(manifest)).pods
-        asked = all_requests(pod for pod in pods if pod.bound and not pod.finished)
-        return {name: amount for name, amount in asked.items() if name != PODS and not in_bytes(name)}
 
     def _outcome(self, course: _Course, gone: datetime, sources: Sources) -> tuple[str, datetime]:
         """Return how a gang ended, and when.
@@ -350,6 +356,20 @@ class History:
             if len(own) >= MOST_OF_A_NAMESPACE:
                 kept.remove(own[0])
             self._ended = deque([*kept, gang], maxlen=MOST)
+
+
+def _uses(pods: Sequence[Pod]) -> Mapping[str, int]:
+    """Return, by resource, the requests of the bound pods in base units.
+
+    Only cpu and resources that are counted in pieces, such as GPUs, are returned; resources in bytes are left out.
+    """
+    asked = all_requests(pod for pod in pods if pod.bound and not pod.finished)
+    return {name: amount for name, amount in asked.items() if name != PODS and not in_bytes(name)}
+
+
+def _disrupted(pod: Pod) -> bool:
+    """Whether the pod was evicted, preempted, or deleted because of its node (condition `DisruptionTarget`)."""
+    return any(each.type == "DisruptionTarget" and each.status == "True" for each in pod.status.conditions)
 
 
 def _displaced_by(gang: GangKey, sources: Sources) -> str:
