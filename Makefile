@@ -36,7 +36,7 @@ MEASURED := $(FAST) and not repetitive
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo examples test every-test test-fast simulate mutations coverage test-long test-image bench bench-solver lint page headlamp docs binaries manifests schemas image sbom krew release lock clean
+.PHONY: help install demo examples test every-test test-fast simulate mutations coverage test-long held test-image bench bench-solver lint page headlamp docs binaries manifests schemas image sbom krew release lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -67,8 +67,8 @@ test-fast: $(STAMP) ## The tests that need no control plane and no minutes
 # One seed is replayed and minimised; without one, so many fresh ones are run.
 SCHEDULES ?= 100
 
-simulate: $(STAMP) ## Simulated schedules of faults against the controller: SCHEDULES=1000, or SEED=… to replay one and minimise it
-	@PYTHONPATH=tests:. $(BIN)/python -m simulation $(if $(SEED),$(SEED),--schedules $(SCHEDULES))
+simulate: $(STAMP) ## Simulated schedules of faults against the controller: SCHEDULES=1000, or SEED=… to replay one and minimise it; OLDER=1: a scheduler before 1.37
+	@PYTHONPATH=tests:. $(BIN)/python -m simulation $(if $(OLDER),--forgets) $(if $(SEED),$(SEED),--schedules $(SCHEDULES))
 
 mutations: $(STAMP) ## Faults planted one at a time in the controller, and what finds each (hours)
 	@PYTHONPATH=tests:. $(BIN)/python -m simulation.mutation_check
@@ -80,18 +80,27 @@ coverage: $(STAMP) ## Which lines and branches the fast tests take, room by room
 # Random instances of which `make test` draws a part.
 RANDOM := $(addprefix tests/planning/, test_pods_against_brute_force.py test_monotonicity.py test_capacity_bound.py)
 
-test-long: $(STAMP) $(BROWSER) ## What `make test` leaves out; the solver against brute force, ten times as long; end to end on the Kubernetes before
+test-long: $(STAMP) $(BROWSER) ## What `make test` leaves out; the solver against brute force, ten times as long; end to end on older Kubernetes
 	PHALANX_BRUTE_FORCE_INSTANCES=20000 $(BIN)/pytest $(BY_TEST) -m "not timed" tests/solver $(RANDOM)
 	$(BIN)/pytest $(addprefix --ignore=,tests/solver $(RANDOM)) -m "long and not timed"
 	PHALANX_HANDOVERS=50 $(BIN)/pytest -s tests/system/test_handed_over.py
 	@$(BIN)/python -m controlplane 1.36
-	PHALANX_KUBERNETES=1.36 $(BIN)/pytest $(BY_FILE) -m "not timed" tests/serving tests/system
+	PHALANX_KUBERNETES=1.36 $(BIN)/pytest $(BY_FILE) --ignore=tests/system/test_held_over_restarts.py -m "not timed" tests/serving tests/system
+	@$(BIN)/python -m controlplane 1.34
+	PHALANX_KUBERNETES=1.34 $(BIN)/pytest $(BY_FILE) -m "not timed" $(addprefix tests/system/test_, $(ON_THE_OLDEST))
+
+# The release protocol, placeholders, preemption, and the examples of other systems.
+ON_THE_OLDEST := $(addsuffix .py, scheduler_restart release_protocol crashes leader_first train_jobs koordinator_guide kueue_guide)
+
+held: $(STAMP) ## Whether capacity is held over restarts and kills at every write, on older Kubernetes and this one, in one table
+	PHALANX_HELD_GANGS=$${PHALANX_HELD_GANGS:-50} $(BIN)/pytest -s -m long tests/system/test_held_over_restarts.py
 
 test-image: image binaries ## Build the image, and have its tests look at it: both servers in containers (umoci, runc; as root)
 	PHALANX_IMAGE=dist/phalanx.oci.tar $(BIN)/pytest tests/packaging
 
-bench: $(STAMP) binaries $(BROWSER) ## How long pods take to their nodes on 5,000 nodes of kwok: stock, Phalanx, native gangs and Kueue, side by side; tests that measure time
+bench: $(STAMP) binaries $(BROWSER) ## How long pods take to their nodes on 5,000 nodes of kwok, and 60 gangs at once: stock, Phalanx, native gangs and Kueue, side by side; tests that measure time
 	$(BIN)/python -m benchmarks.live --write benchmarks/results/live.md --picture docs/pictures/live.svg
+	$(BIN)/python -m benchmarks.live.many_gangs --write benchmarks/results/many_gangs.md
 	$(BIN)/python -m benchmarks.live.admission --write benchmarks/results/admission.md
 	PHALANX_MANY_GANGS=1000,5000,600 PHALANX_RELEASE_KILLS=200 PHALANX_VIEWED_NODES=5000 $(BIN)/pytest -s -m timed tests/serving tests/system tests/webhook
 

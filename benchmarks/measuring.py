@@ -77,7 +77,7 @@ class Bench:
         self._workers, self._clock, self._folder = workers, clock, folder
 
     def one(self, problem: Problem, framing_seconds: float) -> Sample:
-        """Measure the solve of one gang. Its problem is given, and took `framing_seconds` to state."""
+        """Measure the solve of one gang, whose problem is built already. Building it took `framing_seconds`."""
         self._clock.take()
         step_times.spent(self._folder)
         began = time.perf_counter()
@@ -156,9 +156,10 @@ def bench() -> Iterator[Bench]:
 
 
 def stated(gang: Gang, cluster: Cluster) -> tuple[Problem, float]:
-    """Return the problem of one gang on a new snapshot, and the seconds that it took to state it.
+    """Return the problem of one gang on a new snapshot, and the seconds that it took to build the problem.
 
-    As in a reconcile, a gang was planned on the previous snapshot, and some pods have come and gone since then.
+    Before that, the problem is built once on the present snapshot, and some nodes are replaced by equal copies. So the
+    caches of the snapshot are as full as in a reconcile.
     """
     frame(gang, cluster.snapshot, TOPOLOGY, running=cluster.running)
     picture = cluster.snapshot.with_states([replace(state) for state in cluster.snapshot.nodes[::CHANGED_ONE_IN]])
@@ -191,9 +192,10 @@ def _of_decision(decision: Decision) -> _Measured:
 
 
 def _planned(goals: tuple[Goal, ...], *, optimal: bool) -> _Measured:
-    """Return which goals of a plan are proven, and the first open goal.
+    """Return which goals of a plan are proven, and the first goal that is not (the open goal).
 
-    A plan that is not optimal shows the bound of a goal's first part only. So a goal with more parts counts as open.
+    A plan that is not optimal has the bound of a goal's first part only. So a goal with more parts is treated as not
+    proven.
     """
     open_goals = [] if optimal else [goal for goal in goals if goal.value != goal.bound or _hides(goal)]
     first = optimal or not any(goal.name not in _LATER for goal in open_goals)

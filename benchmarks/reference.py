@@ -85,10 +85,9 @@ def reference(pairs: Sequence[Pair]) -> Reference | None:
 
 
 def _answered(sample: Sample) -> float:
-    """Return the solver's seconds from the problem to its result, without stating the problem and explaining a
-    rejection.
+    """Return the solver's seconds from the problem to its result.
 
-    The naive model does neither.
+    The time to build the problem and to explain a rejection is left out, because the naive model does neither.
     """
     return sample.seconds - sample.phases["snapshot"] - sample.explaining
 

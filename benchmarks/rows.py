@@ -40,7 +40,8 @@ class Row:
 
     `proven_share`: the share of instances whose goals 1-3 are proven within `WITHIN`. `proven_all_share`: the share of
     instances whose goals are all proven within `WITHIN`. `stages_ms`: by phase of planning (`PHASES`), the median time.
-    `gaps`: by goal, how many instances have it as their first open goal, and its largest distance from its bound.
+    `gaps`: by goal, how many instances have it as the first goal that is not proven, and its largest distance from its
+    bound.
     """
 
     scenario: str

@@ -36,8 +36,9 @@ def instances(scenario: Scenario, nodes: int, count: int) -> Iterator[tuple[Clus
 
 @lru_cache(maxsize=6)
 def cluster_of(copies: int, fill: float, pods: int) -> Cluster:
-    """Return the cluster of so many copies of the network, with this share of its GPUs in use. The last clusters
-    are cached.
+    """Return the cluster of this many copies of the Lingjun network, with this share of its GPUs in use.
+
+    The last clusters are cached.
     """
     return filled(Load(copies, fill, SEED, pods))
 

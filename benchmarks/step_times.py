@@ -93,9 +93,9 @@ def clocked(steps: dict[str, tuple[tuple[ModuleType | type, str], ...]]) -> Iter
 
 
 def in_parent() -> Any:
-    """Return a context manager with a clock around this process's own steps.
+    """Return a context manager with a clock around this process's own steps of planning.
 
-    These are stating problems from snapshots, requests to workers, and the verification of replies.
+    The steps are building problems from snapshots, requests to workers, and the verification of replies.
     """
     return clocked(
         {

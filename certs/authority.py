@@ -1,8 +1,8 @@
-"""Issues and verifies certificates: a certificate authority (CA) and the serving certificates that it signs. Pure.
+"""Issues and verifies certificates: a certificate authority (CA) and the serving certificates that it signs.
 
-Certificates and keys are PEM. All keys are P-256. The name of an authority contains a part of its key's digest, so that
-two authorities in one bundle have different names. With equal names a client would report a misleading error if one of
-them is missing.
+The functions have no side effects. Certificates and keys are PEM. All keys are P-256. The name of an authority contains
+a part of its key's digest, so that two authorities in one bundle have different names. With equal names a client would
+report a misleading error if one of them is missing.
 """
 
 import ipaddress

@@ -156,9 +156,9 @@ def _fresh(names: ServerNames, now: datetime, schedule: Schedule, trusted: bytes
 
 
 def _ours(trusted: bytes, now: datetime) -> list[bytes]:
-    """Return the authorities of a bundle that Phalanx issued and that have not expired, each in PEM.
+    """Return the first authorities of a bundle that Phalanx issued and that have not expired, each in PEM.
 
-    At most `MOST_TRUSTED` - 1; empty if the bundle cannot be read.
+    At most `MOST_TRUSTED` - 1 are returned; none if the bundle cannot be read.
     """
     try:
         authorities = x509.load_pem_x509_certificates(trusted)

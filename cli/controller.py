@@ -15,12 +15,20 @@ import click
 from cli.options.certificates import certificate_options
 from cli.options.logs import logging_options
 from controller import defaults
+from kube.versions import version_of
 
 if TYPE_CHECKING:
     from controller.telemetry.tracing import Traces
 
 PORT = click.IntRange(0, 65535)
 SECONDS = click.FloatRange(min=0, min_open=True)
+
+
+def _minor_version(_context: click.Context, _option: click.Parameter, value: str) -> str:
+    """Return the value of --scheduler-version if it is empty or a version."""
+    if value and version_of(value) is None:
+        raise click.BadParameter(f"{value!r} is no version of Kubernetes, such as 1.36")
+    return value
 
 
 @click.command(
@@ -95,6 +103,14 @@ Example:
     "such a gang waits for all its pods.",
 )
 @click.option(
+    "--scheduler-version",
+    default="",
+    metavar="MAJOR.MINOR",
+    callback=_minor_version,
+    help="Version of the stock scheduler, such as 1.36. Before 1.37, placeholders reserve the capacity of planned "
+    "gangs.  [default: read from the API server and from the scheduler's pods]",
+)
+@click.option(
     "--traces", is_flag=True, help="Send a trace of each gang by OpenTelemetry, to OTEL_EXPORTER_OTLP_ENDPOINT."
 )
 @logging_options
@@ -114,6 +130,7 @@ def controller(
     untried_seconds: float,
     writes: int,
     no_placeholders: bool,
+    scheduler_version: str,
     traces: bool,
     keeping: Any,
 ) -> None:
@@ -139,6 +156,7 @@ def controller(
                 restart_seconds=restart_seconds,
                 writes=writes,
                 placeholders=not no_placeholders,
+                scheduler_version=scheduler_version,
                 observers=observers,
             )
         )

@@ -1,4 +1,4 @@
-"""`phalanx doctor`: whether this cluster is fit for gangs, and whether Phalanx itself is well."""
+"""`phalanx doctor`: checks whether this cluster supports gangs, and whether the parts of Phalanx work."""
 
 from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
@@ -17,6 +17,7 @@ from gangs.coexistence.ownership import MUTATING, ceded_beside_kubernetes
 from gangs.coexistence.systems import COMPONENTS
 from kube.keys import CONTROLLER_LEASE, DIALECT, SYSTEM_NAMESPACE
 from kube.text import one_line
+from kube.versions import SCHEDULER_PODS
 from planning.doctor.checkup import check_up
 from planning.doctor.finding import Finding, Severity
 
@@ -80,7 +81,7 @@ def _installation(transport: Transport, left: Mapping[str, str], used: Collectio
     yield doctor_checks.certificate(served, now)
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases"
     yield doctor_checks.leader(_read(transport, f"{leases}/{CONTROLLER_LEASE}"), now)
-    yield doctor_checks.version(_read(transport, "/version"))
+    yield doctor_checks.version(_read(transport, "/version"), _read(transport, SCHEDULER_PODS))
 
 
 def _tried(transport: Transport) -> doctor_checks.Found:

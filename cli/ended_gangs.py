@@ -42,6 +42,18 @@ class RecordReader:
         found: list[Json] = one_line_each(msgspec.json.decode(answer)["gangs"])
         return found
 
+    def count(self, namespace: str | None) -> int | None:
+        """Return the number of ended gangs of a namespace (None: of all namespaces). No port is forwarded for this.
+
+        None if the record cannot be read soon.
+        """
+        path = history_path(namespace, "json")
+        try:
+            answer = webhook_answer(path, self.kubeconfig, self.account, self.server, quick=True)
+        except click.ClickException:
+            return None
+        return len(msgspec.json.decode(answer)["gangs"])
+
     def named(self, namespace: str, name: str, absence: NoSuchGangError) -> Sequence[Json]:
         """Return the recorded gangs with this name, the last ended one first. At least one is returned.
 

@@ -58,4 +58,7 @@ class Estimates:
         waiting = next((each for report in reports for each in report.waiting if each.key == wanted), None)
         if waiting is None:
             return StartEstimate(None, "no queue with a quota has this gang")
-        return StartEstimate(waiting.estimated_start, "too few gangs with a known end use the quota, or it is free")
+        if (at := waiting.estimated_start) is None:
+            return StartEstimate(None, "too few gangs with a known end use the quota, or it is free")
+        ending = waiting.start_after
+        return StartEstimate(at, after="" if ending is None else f"{ending.namespace}/{ending.name}")

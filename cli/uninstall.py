@@ -30,7 +30,7 @@ from controller.release.patches import release_patch
 from gangs.mirrors import is_marked
 from kube.keys import API_VERSION, GATE, SYSTEM_NAMESPACE
 from kube.objects import Node, Pod
-from kube.placeholders import is_placeholder
+from kube.placeholders import PLACEHOLDER, is_placeholder, seat_of
 from kube.scheduling_groups import group_of, is_release_group, pod_group, pod_group_path
 from kube.text import one_line
 from timing.clock import SYSTEM_CLOCK, rfc3339
@@ -206,9 +206,16 @@ def _remove(transport: Transport, definitions: list[Manifest]) -> None:
         released = open_gates(transport)
     click.echo(f"gates: {released}")
     _step("mirrors (Gang objects for gangs of other systems)", lambda: _delete_mirrors(transport))
-    _step("roles, priority class, namespace", lambda: _delete(transport, reversed(objects)))
+    classes = [each for each in _listed(transport, _COLLECTIONS["PriorityClass"]) if _is_holding(each)]
+    leaving = [*reversed(objects), *({**each, "kind": "PriorityClass"} for each in classes)]
+    _step("roles, priority classes, namespace", lambda: _delete(transport, leaving))
     if definitions:
         _step("definitions", described)
+
+
+def _is_holding(priority_class: Manifest) -> bool:
+    """Whether it is a PriorityClass of placeholders, which the controller has created."""
+    return PLACEHOLDER in (priority_class["metadata"].get("labels") or {})
 
 
 def _step(what: str, remove: Callable[[], int]) -> None:
@@ -264,12 +271,16 @@ def open_gates(transport: Transport) -> Released:
     planned = unplanned = empty_looks = 0
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
-        pods = gated_pods(transport)
+        placeholders = _placeholders(transport)
+        pods = [_with_plan(pod, placeholders) for pod in gated_pods(transport)]
         empty_looks = 0 if pods else empty_looks + 1
         if empty_looks == EMPTY_LOOKS:
             return Released(planned, unplanned)
         _provide_groups(transport, pods)
         for pod in sorted(pods, key=_turn):
+            placeholder = placeholders.get(pod["metadata"]["uid"])
+            if placeholder is not None:
+                _gone(transport, _path(placeholder))
             if _holds_room(pod):
                 _gone(transport, _path(pod))
             elif _open(transport, pod):
@@ -287,6 +298,21 @@ def gated_pods(transport: Transport) -> list[Manifest]:
         for pod in _listed(transport, "/api/v1/pods", fields)
         if any(gate["name"] == GATE for gate in pod["spec"].get("schedulingGates") or ())
     ]
+
+
+def _placeholders(transport: Transport) -> dict[str, Manifest]:
+    """Return the placeholders, each by the identifier of the pod for which it reserves capacity."""
+    found = _listed(transport, f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods")
+    return {seat_of(pod): each for each in found if is_placeholder(pod := msgspec.convert(each, Pod))}
+
+
+def _with_plan(pod: Manifest, placeholders: Mapping[str, Manifest]) -> Manifest:
+    """Return the pod, nominated for the node of its placeholder if it has one and is not nominated itself."""
+    placeholder = placeholders.get(pod["metadata"]["uid"])
+    node = ((placeholder or {}).get("status") or {}).get("nominatedNodeName")
+    if not node or _planned(pod):
+        return pod
+    return {**pod, "status": {**pod.get("status", {}), "nominatedNodeName": node}}
 
 
 def _provide_groups(transport: Transport, pods: Iterable[Manifest]) -> None:

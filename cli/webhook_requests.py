@@ -19,6 +19,8 @@ from cluster.api.connecting import connect, token_of
 from cluster.api.transport import UNREACHABLE, Transport, message_of
 
 PATIENCE = urllib3.Timeout(connect=5, read=60)
+QUICK = urllib3.Timeout(connect=1, read=2)
+"""The timeout of a request whose answer is only a hint."""
 TOKEN_SECONDS = 3600
 """The requested lifetime of a service account's token. After half of it, a new token is requested."""
 
@@ -100,12 +102,20 @@ def account_token(transport: Transport, account: str) -> Token:
     return current
 
 
-def webhook_answer(path: str, kubeconfig: str | None, account: str | None = None, server: str | None = None) -> bytes:
+def webhook_answer(
+    path: str,
+    kubeconfig: str | None,
+    account: str | None = None,
+    server: str | None = None,
+    *,
+    quick: bool = False,
+) -> bytes:
     """Send a GET request to the webhook and return the body of its answer.
 
     :param account: `NAMESPACE/NAME` of the service account whose token is sent. None: the kubeconfig's token.
     :param server: the URL at which the webhook is reached. None: the URL in its webhook configuration. If the
         configuration names a Service instead, kubectl forwards a port to the Service for the request.
+    :param quick: forward no port, and give up soon (`QUICK`), for an answer without which the command is useful.
     :raises NoWebhookError: the webhook is not installed.
     :raises click.ClickException: there is no token, or the webhook cannot be reached or refuses the request.
     """
@@ -119,11 +129,14 @@ def webhook_answer(path: str, kubeconfig: str | None, account: str | None = None
         raise click.ClickException(message_of(error)) from error
     if not bearer:
         raise click.ClickException("your kubeconfig holds no token: name a --service-account NAMESPACE/NAME")
+    if quick and not (server or outside):
+        raise click.ClickException("the webhook has no URL, and no port is forwarded to it")
     name = urlsplit(outside).hostname or NAME
     with nullcontext(server or outside) if server or outside else port_forward(kubeconfig) as url:
         connections = webhook_at(url, authority, name=name)
         try:
-            answer = connections.request("GET", path, headers={"Authorization": f"Bearer {bearer}"})
+            headers, timeout = {"Authorization": f"Bearer {bearer}"}, QUICK if quick else PATIENCE
+            answer = connections.request("GET", path, headers=headers, timeout=timeout)
         except UNREACHABLE as error:
             raise click.ClickException(f"the webhook does not answer: {message_of(error)}") from error
     if answer.status != HTTPStatus.OK:

@@ -1,6 +1,6 @@
 """`phalanx why NAMESPACE/GANG`: the state of a gang in the live cluster, with the reasons."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -28,7 +28,7 @@ from gangs.sources import Sources
 from kube.keys import API_VERSION, CONTROLLER_LEASE, SYSTEM_NAMESPACE
 from kube.objects import Pod
 from kube.text import one_line_each
-from planning.stories.facts import GangFacts, member_keys, place_of
+from planning.stories.facts import GangFacts, gangs_beside, member_keys, place_of
 from planning.stories.history import history
 from planning.stories.line import PlaceInLine, in_line
 
@@ -83,7 +83,7 @@ class Reader:
     """Estimates the start of a gang that waits for quota. None: starts are not estimated."""
 
     def story(self, namespace: str, name: str) -> GangFacts:
-        """Return all facts about a gang: its Gang object, its pods, its events, the leader and its place in line.
+        """Return all facts about a gang: its Gang object, pods, events, leader, and its position in the planning order.
 
         The estimated start is included if the gang waits for quota.
 
@@ -91,12 +91,14 @@ class Reader:
         """
         manifest = self.gang(namespace, name)
         pods = self.members(manifest)
+        place, beside = self._among_others(manifest) if in_line(manifest) else (None, ())
         return GangFacts(
             manifest=manifest,
             pods=tuple(pods),
             events=tuple(history(self.transport, manifest, pods)),
             leader=self._leader(),
-            place=self._place(manifest) if in_line(manifest) else None,
+            place=place,
+            beside=beside,
             start=self.estimates.start(self.transport, manifest) if self.estimates is not None else None,
         )
 
@@ -147,8 +149,11 @@ class Reader:
         for each in listed(self.transport, f"/api/v1/namespaces/{namespace}/pods"):
             yield msgspec.convert(each, type=Pod)
 
-    def _place(self, manifest: Manifest) -> PlaceInLine | None:
-        """Return the gang's position among the waiting gangs; None if the user may not list all gangs and pods."""
+    def _among_others(self, manifest: Manifest) -> tuple[PlaceInLine | None, Sequence[str]]:
+        """Return the gang's position among the waiting gangs, and the gangs in the domains to which it is confined.
+
+        (None, ()) if the user may not list all gangs and pods.
+        """
         try:
             gangs = list(listed(self.transport, f"/apis/{API_VERSION}/gangs"))
             unbound = [
@@ -156,8 +161,8 @@ class Reader:
                 for each in listed(self.transport, "/api/v1/pods", {"fieldSelector": "spec.nodeName="})
             ]
         except ForbiddenException:
-            return None
-        return place_of(manifest, gangs, unbound)
+            return None, ()
+        return place_of(manifest, gangs, unbound), gangs_beside(manifest.get("status") or {}, gangs)
 
     def _leader(self) -> Manifest | None:
         """Return the spec of the controllers' Lease; None if there is no Lease; empty if the user may not read it."""

@@ -8,14 +8,16 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TypeVar
 
-from cluster.classes import DeviceClass, RuntimeClass
+from cluster.classes import RuntimeClass
 from cluster.departure import departure_of, next_change
+from cluster.devices.claims import DeviceObjects, Devices, devices_of
 from cluster.node_state import Amounts, NodeState, Tenant
 from cluster.priorities import priority_of
 from cluster.selectors import chooses, wants_node
 from cluster.snapshot import Snapshot
 from cluster.volumes import Claim, PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
 from kube import keys
+from kube.devices import DeviceClass
 from kube.names import natural_key
 from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
 from kube.placeholders import as_held
@@ -34,7 +36,10 @@ Protected = Callable[[Pod], str]
 
 
 def unprotected(_pod: Pod) -> str:
-    """Return "", as the `Protected` of a cluster in which only DaemonSet and mirror pods may never be victims."""
+    """Return "": no reason protects the pod from eviction.
+
+    It is the argument `protected` of a cluster in which only DaemonSet and mirror pods may never be victims.
+    """
     return ""
 
 
@@ -73,6 +78,7 @@ class Capture:
         self._stale: set[str] = set()
         self._reordered = False
         self._last: Snapshot | None = None
+        self._devices: tuple[DeviceObjects, Devices] | None = None
 
     def protect(self, protected: Protected) -> bool:
         """Use another function that says which pods may never be victims. Return whether the function differs from the
@@ -171,11 +177,12 @@ class Capture:
         volumes: Mapping[str, Claim] | None = None,
         runtime_classes: Iterable[RuntimeClass] = (),
         device_classes: Iterable[DeviceClass] = (),
+        devices: DeviceObjects | None = None,
         version: str = "",
     ) -> Snapshot:
         """Return a snapshot of the present nodes and pods, with these other objects.
 
-        It shares everything that has not changed with the last snapshot.
+        It shares everything that has not changed with the last snapshot. `devices`: None if no devices are planned.
         """
         changed = [self._state(name) for name in self._stale & self._nodes.keys()]
         self._states |= {state.name: state for state in changed}
@@ -193,9 +200,15 @@ class Capture:
             volumes=volumes or {},
             runtime_classes={each.metadata.name: each for each in runtime_classes},
             device_classes=_resources_of(device_classes),
+            devices=None if devices is None else self._read_devices(devices),
             version=version,
         )
         return self._last
+
+    def _read_devices(self, objects: DeviceObjects) -> Devices:
+        found = devices_of(objects, self._devices)
+        self._devices = objects, found
+        return found
 
     def _state(self, name: str) -> NodeState:
         tenants, node = self._tenants.get(name, {}), self._nodes[name]
@@ -233,12 +246,13 @@ def snapshot_of(
     storage_classes: Iterable[StorageClass] = (),
     runtime_classes: Iterable[RuntimeClass] = (),
     device_classes: Iterable[DeviceClass] = (),
+    devices: DeviceObjects | None = None,
     protected: Protected = unprotected,
     gate: str = keys.GATE,
     trusting: bool = False,
     now: datetime | None = None,
 ) -> Snapshot:
-    """Return a snapshot of these objects. `Capture` describes the last four parameters.
+    """Return a snapshot of these objects. `Capture` describes the last four parameters, `Capture.snapshot` the others.
 
     :raises ValueError: a quantity cannot be parsed. The message names the object and the text.
     """
@@ -256,6 +270,7 @@ def snapshot_of(
         volumes=known,
         runtime_classes=runtime_classes,
         device_classes=device_classes,
+        devices=devices,
     )
 
 

@@ -1,4 +1,4 @@
-"""The types of RuntimeClasses and DeviceClasses, and how a RuntimeClass changes pods at their admission."""
+"""The type of RuntimeClasses, and how a RuntimeClass changes pods at their admission."""
 
 from collections.abc import Mapping
 
@@ -8,8 +8,6 @@ from kube.objects import ObjectMeta, Pod, Struct, Toleration
 
 IMPLICIT_RESOURCE = "deviceclass.resource.kubernetes.io/"
 """Prefix of the extended resource that each DeviceClass provides under its own name (KEP 5004)."""
-DEVICE_CLASSES = tuple(f"/apis/resource.k8s.io/{version}/deviceclasses" for version in ("v1", "v1beta2"))
-"""The API paths of DeviceClasses, the newest version first. An API server before 1.34 does not serve v1."""
 
 
 class Overhead(Struct, frozen=True):
@@ -31,19 +29,6 @@ class RuntimeClass(Struct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     overhead: Overhead = Overhead()
     scheduling: RuntimeClassScheduling = RuntimeClassScheduling()
-
-
-class DeviceClassSpec(Struct, frozen=True):
-    """resource.k8s.io/v1 DeviceClassSpec, the used fields. `extended_resource_name`: "" if the class has none."""
-
-    extended_resource_name: str = ""
-
-
-class DeviceClass(Struct, frozen=True):
-    """resource.k8s.io/v1 DeviceClass."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: DeviceClassSpec = DeviceClassSpec()
 
 
 def with_runtime_class(pod: Pod, classes: Mapping[str, RuntimeClass]) -> Pod:

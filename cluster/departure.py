@@ -1,4 +1,4 @@
-"""Decides how a terminating pod counts: as gone, so that its capacity is free, or as running (contract, section 4).
+"""Decides how a terminating pod counts: as gone, so that its capacity is free, or as running.
 
 A terminating pod's `deletionTimestamp` is the end of its grace period (apimachinery, ObjectMeta). Until a finalizer is
 removed, or while its node does not answer, the pod outlives that time.
@@ -11,9 +11,9 @@ from cluster.times import instant
 from kube.objects import Pod
 
 SOON = timedelta(seconds=30)
-"""A terminating pod counts as gone if its grace period ends within this time (contract, section 4)."""
+"""A terminating pod counts as gone if its grace period ends within this time."""
 OVERDUE = timedelta(seconds=30)
-"""A terminating pod counts as running again this long after the end of its grace period (contract, section 4)."""
+"""A terminating pod counts as running again this long after the end of its grace period."""
 
 
 class Departure(Enum):

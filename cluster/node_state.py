@@ -12,7 +12,7 @@ from typing import Any
 from cluster.departure import Departure
 from cluster.times import instant
 from kube.objects import Node, Pod
-from kube.placeholders import holds_for_later
+from kube.placeholders import PLACEHOLDER, holds_for_later
 
 Amounts = Mapping[str, int]
 
@@ -94,6 +94,11 @@ class NodeState:
     def held_for_later(self) -> tuple[Tenant, ...]:
         """The reservations on the node for expected pods, which do not exist yet."""
         return tuple(tenant for tenant in self.tenants if tenant.reserved and holds_for_later(tenant.pod))
+
+    @cached_property
+    def placeholders(self) -> tuple[Tenant, ...]:
+        """The placeholders that reserve capacity on the node, for expected pods and for gated members."""
+        return tuple(tenant for tenant in self.tenants if tenant.reserved and PLACEHOLDER in tenant.pod.metadata.labels)
 
     @cached_property
     def keeping_off(self) -> tuple[Tenant, ...]:

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from cluster.classes import RuntimeClass
+from cluster.devices.claims import Devices
 from cluster.evictable_pods import EvictablePods, joined
 from cluster.node_blocks import NODES, NodeBlock, block_at, blocks_of
 from cluster.node_state import NodeState, Tenant
@@ -41,6 +42,8 @@ class Snapshot:
     runtime_classes: Mapping[str, RuntimeClass] = field(default_factory=dict)
     device_classes: Mapping[str, str] = field(default_factory=dict)
     """By extended resource, the name of the DeviceClass that provides it (spec.extendedResourceName)."""
+    devices: Devices | None = None
+    """The devices and the claims for them; None: Phalanx plans no devices, and gangs that need some stay gated."""
     evicted: tuple[Tenant, ...] = ()
     """Victims of plans that this snapshot assumes to be carried out (`planning.after_plan`). Their nodes lack them."""
     evicted_for: Mapping[str, str] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from typing import overload
 
 from cluster.caches.cache import ClusterCache
 from cluster.caches.journal import Entries, Journal
+from cluster.devices.holdings import NO_DEVICES, DeviceView
 from cluster.snapshot import Snapshot
 from gangs.coexistence.ownership import NOTHING, CededToOthers
 from gangs.dialects.table import DIALECTS
@@ -57,6 +58,10 @@ class ClusterView:
     """The pods of Phalanx's own namespace that have not finished."""
     placeholders: Mapping[GangKey, Mapping[str, Pod]] = field(default_factory=dict)
     """The placeholders among `system`: by gang, then by the expected pod for which they reserve capacity."""
+    ungated: bool = False
+    """Whether placeholders reserve the capacity of all gated members (`next_step.Situation.ungated`)."""
+    devices: DeviceView = NO_DEVICES
+    """The claims of devices, and the rules that taint devices."""
     made_again: Mapping[GangKey, Gang] = field(default_factory=dict)
     """Gangs with lost members that are being recreated, each with a member for every lost pod. Quotas charge these
     members.
@@ -97,8 +102,9 @@ class ClusterViewReader:
             sources = Sources(
                 all_pods, cache.objects(), cache.namespaces(), cache.found(), cache.tried(), cache.sharing()
             )
-            snapshot, ending = cache.snapshot(), cache.ending()
-            pods = {f"{at[0]}/{at[1]}": cache.pod(*at) for at in entries.pods}
+            snapshot, ending, devices = cache.snapshot(), cache.ending(), cache.devices()
+            # Sorted: some writes are sent in the order of the pods, and a simulation must be repeatable.
+            pods = {f"{at[0]}/{at[1]}": cache.pod(*at) for at in sorted(entries.pods)}
         read = self._read_changes(sources, entries, pods)
         if read is None:
             self.journal.lose()
@@ -122,6 +128,7 @@ class ClusterViewReader:
             all_new=entries.everything,
             system=tuple(self._system.values()),
             placeholders=self._placeholders,
+            devices=devices,
         )
 
     def _read_changes(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from controller.release.records import claims_entry
 from controller.release.wholeness import (
     WHOLE,
     Withdrawal,
@@ -36,7 +37,7 @@ from solver.plan import Proof
 Status = Mapping[str, Any]
 
 _VICTIMS_SHOWN = 3
-_PLAN_FIELDS = ("planId", "flavors", "assignments", "levels", "victims", "objective", "proof", "explanation")
+_PLAN_FIELDS = ("planId", "flavors", "assignments", "claims", "levels", "victims", "objective", "proof", "explanation")
 
 
 class Phase(Enum):
@@ -72,6 +73,10 @@ ROOM_TAKEN = "RoomTaken"
 """The reason of a gang of which a member was released to a node that has no capacity for it any more. The status then
 omits the plan's proof.
 """
+CLAIMS_MISSING = "ClaimsMissing"
+"""The reason of a gang of which a planned member waits for a ResourceClaim that does not exist yet."""
+DEVICES_LEAVING = "DevicesLeaving"
+"""The reason of a gang whose planned devices are still allocated to other claims, whose pods are ending."""
 PODS_TO_COME = "PodsToCome"
 """The reason of a gang whose existing members are all bound, and for which capacity is reserved for members that the
 workload creates later.
@@ -81,7 +86,7 @@ REASONS: Mapping[Phase, tuple[str, ...]] = {
     Phase.WAITING: ("NotPlannedYet", "MembersMissing", "ObjectsMissing", *(each.value for each in WaitReason)),
     Phase.UNPLACEABLE: tuple(each.value for each in Refusal),
     Phase.INVALID: ("Contradiction",),
-    Phase.NOMINATED: ("RoomHeld",),
+    Phase.NOMINATED: ("RoomHeld", CLAIMS_MISSING, DEVICES_LEAVING),
     Phase.EVICTING: ("VictimsLeaving",),
     Phase.RELEASED: ("Binding", NOT_TRIED, ROOM_TAKEN, PODS_TO_COME),
     Phase.PLACED: ("AllBound",),
@@ -142,7 +147,7 @@ def gang_status(
     plan, counts = _plan_and_counts(gang, phase, decision, plan_id, before, room_taken=notes.reason == ROOM_TAKEN)
     untried = NOT_TRIED if notes.untried and phase is Phase.RELEASED else ""
     reason = notes.reason or untried or _reason(gang, phase, decision)
-    restarts = withdrawal.restarts if withdrawal is not None else 0
+    restart = withdrawal if withdrawal is not None and withdrawal.restarts else None
     withdrawal = withdrawal or still_withdrawn(before, released=phase.released)
     why_withdrawn = withdrawal.in_full if withdrawal is not None else ""
     message = notes.message or _message(gang, phase, decision, plan)
@@ -159,7 +164,7 @@ def gang_status(
         "topology": gang.topology or _topology(decision, before),
         "conditions": kept_conditions(conditions, before.get("conditions") or (), now, present.generation),
         "members": counts,
-        **_of_restarts(gang, before, restarts),
+        **_of_restarts(gang, before, restart, now),
         "summary": _summary(counts, plan.get("levels") or ()),
         **plan,
     }
@@ -205,19 +210,25 @@ def status_patch(previous: Status | None, wanted: Status) -> dict[str, Any]:
     return patch
 
 
-def _of_restarts(gang: Gang, before: Status, restarts: int) -> dict[str, Any]:
-    """Return the status fields `restarts` and `boundWhenWhole`; empty for a gang that does not ask for restarts.
+def _of_restarts(gang: Gang, before: Status, restart: Withdrawal | None, now: str) -> dict[str, Any]:
+    """Return the status fields `restarts`, `lastRestart` and `boundWhenWhole`; empty for a gang that does not ask for
+    restarts.
 
     `boundWhenWhole` is how many members were bound when the gang was last whole. If fewer are bound now, a member has
     been lost.
 
-    :param restarts: the number of restarts with the one that begins now; 0 if none begins.
+    :param restart: the restart that begins now; None if none begins.
     """
     if gang.on_failure != RESTART:
         return {}
     bound = bound_members(gang)
     most = len(bound) if gang.suffice(bound) else bound_when_whole(gang, before) or None
-    return {"restarts": restarts or before.get("restarts"), "boundWhenWhole": most}
+    last = before.get("lastRestart")
+    if restart is not None:
+        left = {} if restart.left is None else {"from": restart.left.path, "closedNodes": restart.left.closed}
+        last = {"at": now, **{key: text for key, text in left.items() if text}}
+    restarts = restart.restarts if restart is not None else before.get("restarts")
+    return {"restarts": restarts, "lastRestart": last, "boundWhenWhole": most}
 
 
 def _plan_and_counts(
@@ -254,10 +265,12 @@ def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, bef
         for entry, each in zip(report["assignments"], decision.assignments, strict=True)
     ]
     victims = [{**entry, "uid": each.uid} for entry, each in zip(report["victims"], decision.evictions, strict=True)]
+    claims = claims_entry(claim for each in decision.assignments for claim in each.devices) or None
     plan = {
         "planId": plan_id,
         "flavors": _flavors(gang, decision.flavors, before),
         "assignments": assignments if phase.planned else _assigned(m for m in gang.members if m.pod.bound),
+        "claims": claims if phase.planned else None,
         "levels": report["levels"],
         "victims": victims,
         "objective": report["objective"],
@@ -270,11 +283,14 @@ def _plan(gang: Gang, phase: Phase, decision: Decision | None, plan_id: str, bef
 def _explanation(decision: Decision, report: Status, *, planned: bool) -> Status | None:
     """Return the status field `explanation`: why a planned gang got its nodes, or why another gang was rejected.
 
-    None if a planned gang needs no explanation.
+    Users of the gang's namespace read the status. So the pods that a change evicts, and the gangs in the domains to
+    which a node selector confines the gang, are counted and not named. None if a planned gang needs no explanation.
     """
     if not planned:
-        explanation: Status = report["explanation"]
-        return explanation
+        known = decision.explanation
+        nameless: dict[str, Any] = {"wouldFitIf": list(known.would_fit_if)}
+        nameless |= {"onlyIn": known.only_in.nameless} if known.only_in else {}
+        return {**report["explanation"], **nameless}
     return {"whyHere": decision.explanation.why_here} if decision.explanation.why_here else None
 
 
@@ -295,7 +311,7 @@ def _topology(decision: Decision | None, before: Status) -> str | None:
 
 def _settled_plan(gang: Gang, before: Status) -> dict[str, Any]:
     """Return the plan fields of the status of a placed gang, recounted over the members that are still bound."""
-    kept = {key: before[key] for key in _PLAN_FIELDS if key in before}
+    kept = {key: before[key] for key in _PLAN_FIELDS if key in before and key != "claims"}
     bound = [member for member in gang.members if member.pod.bound]
     if (levels := _levels_used(kept.get("levels") or (), [each.pod.spec.node_name for each in bound])) is not None:
         kept["levels"] = levels

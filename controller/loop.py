@@ -6,7 +6,7 @@ everything is read again.
 
 import logging
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -28,6 +28,7 @@ from controller.reconcile_states import ReconcileStates
 from controller.release.next_step import AllBound, AwaitBinding, Cause, NeedPlan
 from controller.release.records import record_of
 from controller.release.schedule_timeout import expired
+from controller.scheduling.device_conflicts import DeviceConflicts, beside_device_plans
 from controller.scheduling.eviction_checks import drop_unlawful
 from controller.scheduling.planning_queue import PlanningQueue
 from controller.scheduling.postponed_steps import Handover, postpone_displaced
@@ -119,6 +120,8 @@ class Controller:
     """The leading controller. In each reconcile it moves every gang one step on: plan, reserve, evict, release.
 
     :param placeholders: whether capacity is reserved for pods that do not exist yet.
+    :param forgets: returns whether the stock scheduler forgets the nominations of gated pods when it restarts, so that
+        placeholders reserve the capacity of all gated members.
     """
 
     def __init__(
@@ -133,6 +136,7 @@ class Controller:
         metrics: Metrics,
         observers: Sequence[Observer] = (),
         placeholders: bool = True,
+        forgets: Callable[[], bool] = lambda: False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._clock = clock
@@ -145,7 +149,9 @@ class Controller:
         self._metrics = metrics
         self._observers = (metrics, *observers)
         self._placeholders = placeholders
+        self._forgets = forgets
         self._quota_shortages = QuotaShortages(clock)
+        self._device_conflicts = DeviceConflicts(clock)
 
     def lead(self, lost: threading.Event) -> None:
         """Run reconciles, each when it is due, until leadership is lost."""
@@ -202,7 +208,7 @@ class Controller:
 
     def _round(self, known: LoopState) -> None:
         started, done, known.due = self._clock.processor(), self._writer.done, Due(known.view_reader.version)
-        cluster_view = known.view_reader.read()
+        cluster_view = replace(known.view_reader.read(), ungated=self._forgets())
         self._reports.coexistence.tell(cluster_view)
         open_states = known.gang_states.update(cluster_view)
         cluster_view = replace(cluster_view, made_again=known.gang_states.made_again)
@@ -280,6 +286,13 @@ class Controller:
         gang_states = [over.get(each.gang.key, each) for each in gang_states] if over else gang_states
         gang_states = with_steps(gang_states, self._quota_shortages.find(gang_states, cluster_view.snapshot))
         cluster_view, gang_states = drop_unlawful(cluster_view, gang_states)
+        conflicts = self._device_conflicts.find(gang_states, cluster_view)
+        needed = {key: step for key, step in conflicts.items() if step.cause is Cause.DEVICES_NEEDED}
+        over |= {
+            each.gang.key: self._dropped(each, needed[each.gang.key]) for each in gang_states if each.gang.key in needed
+        }
+        gang_states = with_steps(gang_states, conflicts)
+        cluster_view = beside_device_plans(cluster_view, gang_states)
         needy = [
             gang_state
             for gang_state in gang_states
@@ -320,17 +333,18 @@ class Controller:
             f"was not placed within {gang_state.gang.schedule_timeout_seconds} s: its capacity is freed for others"
         )
         cause = Cause.TIMED_OUT if gang_state.record is not None else None
-        over = replace(gang_state, timed_out=True)
-        # The back-off begins with the gang as the next reconcile reads it: last in its priority. With its real creation
-        # time, the request would seem to change, which would end the back-off.
-        return replace(
-            _begun(over, self._planning_queue.hold_off(over.gang_in_line, message)),
-            step=NeedPlan("", gang_state.held, cause),
-            fallen=gang_state.record,
-            record=None,
-            expired_now=True,
-            deferred=False,
-        )
+        over = self._dropped(replace(gang_state, timed_out=True), NeedPlan("", gang_state.held, cause), message)
+        return replace(over, expired_now=True)
+
+    def _dropped(self, gang_state: ReconcileState, step: NeedPlan, message: str = "") -> ReconcileState:
+        """Return the state without its plan. The gang is replanned after a pause, so that others get its capacity.
+
+        :param message: why the gang waits; "": the message of the step.
+        """
+        # The pause is that of the request which the next reconcile reads, such as the gang at the end of its priority.
+        decision = self._planning_queue.hold_off(gang_state.gang_in_line, message or step.message)
+        state = _begun(gang_state, decision)
+        return replace(state, step=step, fallen=gang_state.record, record=None, deferred=False)
 
 
 def holds_meanwhile(gang_state: ReconcileState) -> bool:

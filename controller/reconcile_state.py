@@ -111,7 +111,14 @@ class Effects:
 
     def then(self, later: "Effects") -> "Effects":
         """Return these effects combined with later ones. A field that is set in `later` replaces the earlier value."""
-        return Effects(*(getattr(later, each.name) or getattr(self, each.name) for each in fields(self)))
+        if later is NO_EFFECTS or self is NO_EFFECTS:
+            return self if later is NO_EFFECTS else later
+        return Effects(*(getattr(later, name) or getattr(self, name) for name in _EFFECTS))
+
+
+NO_EFFECTS = Effects()
+"""The effects of a step that changes nothing. Most steps of most gangs have none."""
+_EFFECTS = tuple(each.name for each in fields(Effects))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +131,9 @@ class ReconcileState:
     record: PlanRecord | None
     step: Step
     placeholders: Mapping[str, Pod] = field(default_factory=dict)
-    """The placeholders that reserve capacity for the gang, each by the seat of its expected pod."""
+    """The placeholders that reserve capacity for the gang, each by the identifier of its pod."""
+    ungated: bool = False
+    """Whether placeholders reserve the capacity of all gated members (`next_step.Situation.ungated`)."""
     decision: Decision | None = None
     """The planning result of this reconcile. Before planning, it is the previous one if no input has changed."""
     timed_out: bool | None = None
@@ -135,13 +144,15 @@ class ReconcileState:
     """The plan in force that was invalidated; None if there is none."""
     deferred: bool = False
     """Whether planning of the gang has just begun. Its status and its reservations stay until there is a result."""
-    effects: Effects = field(default_factory=Effects)
+    effects: Effects = NO_EFFECTS
     """The combined effects of this reconcile's steps so far."""
     reported: Reported = field(default_factory=Reported)
     follow_up: FollowUp = FollowUp.RECONCILE
 
     def after(self, effects: Effects) -> "ReconcileState":
         """Return the state of the gang with these effects of a step applied."""
+        if effects is NO_EFFECTS:
+            return self
         plan = effects.plan or self
         return replace(
             self,

@@ -163,7 +163,7 @@ class ReconcileStates:
     def _stays(self, key: GangKey) -> bool:
         """Return whether the gang's `ReconcileState` is kept as long as no input of the gang changes.
 
-        True for a resting gang that waits for a plan, and for a state that is still to be reported.
+        True for a state that is still to be reported, and for a gang that waits for a plan while no step is due for it.
         """
         gang_state = self._states[key]
         return gang_state.behind or (
@@ -171,9 +171,10 @@ class ReconcileStates:
         )
 
     def _renew(self, keys: Collection[GangKey], cluster_view: ClusterView, existing: mirrors.GangObjects) -> None:
-        """Rebuild the states of these gangs. Create, update and delete their mirrors, as far as the time allows.
+        """Rebuild the states of these gangs. Create, update and delete their mirrors.
 
-        Gangs whose mirrors could not be written are retried in the next reconcile.
+        A reconcile has a time limit for these writes. The mirrors that are not written by then are written in the next
+        reconcile.
 
         :param existing: the present Gang objects.
         """
@@ -374,8 +375,12 @@ def _state_of(gang: Gang, manifest: Manifest, cluster_view: ClusterView) -> Reco
     status = manifest.get("status") or {}
     record = record_from(status)
     placeholders = cluster_view.placeholders.get(gang.key, {})
-    step = next_step(Situation(settled(gang), record, cluster_view.snapshot, cluster_view.live, placeholders))
-    return ReconcileState(gang, manifest, record, step, placeholders, timed_out=timed_out(status))
+    view = cluster_view
+    step = next_step(
+        Situation(settled(gang), record, view.snapshot, view.live, placeholders, view.ungated, view.devices)
+    )
+    timeout = timed_out(status)
+    return ReconcileState(gang, manifest, record, step, placeholders, view.ungated, timed_out=timeout)
 
 
 def _standing(gang_state: ReconcileState) -> GangSample:

@@ -6,11 +6,11 @@ import gc
 import logging
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from cluster.api.connecting import connect
 from cluster.api.token_reviews import AccessReviewer
-from cluster.api.transport import Transport
 from cluster.caches.cache import ClusterCache
 from controller.acting.executing import PlanExecutor
 from controller.acting.probe import Probes
@@ -36,7 +36,7 @@ from controller.status.strays import Strays
 from controller.telemetry.metrics import Metrics, Observer
 from controller.telemetry.metrics_server import metrics_server
 from controller.telemetry.recorder import Recorder
-from controller.versions import tell_version
+from controller.versions import SchedulerVersion, tell_version
 from controller.writes.writer import Writer
 from gangs.dialects.protection import protection
 from gangs.dialects.table import all_kinds
@@ -73,6 +73,7 @@ class Settings:
     `untried_seconds`: how long a scheduler may take to try a released member.
     `writes`: the most concurrent write requests.
     `placeholders`: whether capacity is reserved for pods that their workload creates only when others run.
+    `scheduler_version`: the version of the stock scheduler, such as "1.36"; "" to read it from the cluster.
     `observers`: receive the changed states of the gangs after each reconcile.
     """
 
@@ -87,6 +88,7 @@ class Settings:
     restart_seconds: float = RESTART_SECONDS
     writes: int = WRITES
     placeholders: bool = True
+    scheduler_version: str = ""
     observers: tuple[Observer, ...] = ()
 
 
@@ -99,6 +101,7 @@ class Server:
         self._cache = ClusterCache(self._transport, all_kinds(), protecting=protection)
         self._metrics = Metrics()
         self._metrics.watch(self._cache)
+        self._version = SchedulerVersion(self._transport, settings.scheduler_version)
 
     def unready(self) -> str:
         """Return which caches are not filled yet, as one line; "" if all are, so that this replica could lead."""
@@ -118,6 +121,7 @@ class Server:
         sys.setswitchinterval(SWITCH_SECONDS)
         keep_little()
         self._cache.start()
+        self._version.start(stop)
         shared_workers().start()
         try:
             while not self._cache.wait_synced(SYNC_STEP_SECONDS):
@@ -126,7 +130,7 @@ class Server:
             LOG.info("caches are synced")
             self._cache.snapshot()
             gc.freeze()  # these objects live as long as the process; each full collection would scan them all
-            _lead(self._settings, self._transport, self._cache, self._metrics, stop)
+            _lead(self._settings, self._cache, self._metrics, self._version, stop)
         finally:
             self._cache.stop()
             shared_workers().close()
@@ -153,9 +157,13 @@ def controller_of(
     *,
     metrics: Metrics,
     settings: Settings,
+    forgets: Callable[[], bool] = lambda: False,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Controller:
-    """Return a controller for one term of leadership, assembled from new parts and the given ones."""
+    """Return a controller for one term of leadership, assembled from new parts and the given ones.
+
+    :param forgets: as in `Controller`.
+    """
     error_backoff = ErrorBackoff(writer, metrics, clock=clock)
     reporter, planning_queue = Reporter(writer, recorder, metrics, error_backoff, clock=clock), planners.planning_queue
     rollback = PartialGangRollback(writer, reporter, error_backoff, seconds=settings.partly_seconds, clock=clock)
@@ -186,13 +194,15 @@ def controller_of(
         metrics=metrics,
         observers=settings.observers,
         placeholders=settings.placeholders,
+        forgets=forgets,
         clock=clock,
     )
 
 
 def _lead(
-    settings: Settings, transport: Transport, cache: ClusterCache, metrics: Metrics, stop: threading.Event
+    settings: Settings, cache: ClusterCache, metrics: Metrics, version: SchedulerVersion, stop: threading.Event
 ) -> None:
+    transport = version.transport
     recorder = Recorder(transport, instance=settings.identity)
     lanes = Lanes(ThreadExecutor("plan-promptly"), ThreadExecutor("plan-patiently"))
     limits = Limits(seconds=settings.solve_seconds)
@@ -207,8 +217,10 @@ def _lead(
         writer = Writer(fenced, settings.writes)
         keep_certificate(fenced, settings.keeping, term.lost)
         # In a thread of its own: a slow answer must not delay the first reconcile of a term.
-        threading.Thread(target=tell_version, args=(transport, recorder), name="version", daemon=True).start()
-        controller = controller_of(cache, writer, planners, recorder, metrics=metrics, settings=settings)
+        threading.Thread(target=tell_version, args=(version, recorder), name="version", daemon=True).start()
+        controller = controller_of(
+            cache, writer, planners, recorder, metrics=metrics, settings=settings, forgets=lambda: version.forgets
+        )
         with metrics.leading(), contextlib.closing(writer):
             controller.lead(term.lost)
 

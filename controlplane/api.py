@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from urllib3 import HTTPSConnectionPool
 from urllib3.exceptions import HTTPError
@@ -99,6 +100,21 @@ class ApiServer:
         decoded = answer.json() if answer.headers.get("Content-Type") == "application/json" else answer.data.decode()
         return Answer(answer.status, decoded, tuple(map(_warning, answer.headers.getlist("Warning"))))
 
+    def read(self, path: str, seconds: float = REQUEST_SECONDS) -> bytes:
+        """Return the body of the answer to a GET as it is, such as a CPU profile.
+
+        :param seconds: the timeout to connect, and between bytes of the answer.
+        :raises OSError: no server listens, or the connection ended before the answer.
+        :raises RefusedError: the API server rejected the request.
+        """
+        try:
+            answer = self._pool.urlopen("GET", path, None, {"Authorization": f"Bearer {self.token}"}, timeout=seconds)
+        except HTTPError as error:
+            raise ConnectionError(str(error)) from error
+        if answer.status >= _REFUSED:
+            raise RefusedError(f"GET {path}: {answer.data.decode(errors='replace')}")
+        return bytes(answer.data)
+
     def create(self, path: str, objects: Iterable[Manifest]) -> None:
         """Create many objects of one kind, several at a time.
 
@@ -118,10 +134,14 @@ class ApiServer:
         query = "?fieldManager=phalanx-installation&force=true"
         self._accepted(self.ask("PATCH", path + query, manifest, "application/apply-patch+yaml"), manifest)
 
-    def watch(self, path: str, since: str) -> http.client.HTTPSConnection:
-        """Begin a watch after the resourceVersion `since`. Its events are the lines of the connection's response."""
+    def watch(self, path: str, since: str, fields: str = "") -> http.client.HTTPSConnection:
+        """Begin a watch after the resourceVersion `since`. Its events are the lines of the connection's response.
+
+        :param fields: a field selector; empty: all objects. An object that begins to match is ADDED, and one that no
+            longer matches is DELETED.
+        """
         connection = self.connect(None)
-        query = f"?watch=true&resourceVersion={since}"
+        query = f"?watch=true&resourceVersion={since}&fieldSelector={quote(fields)}"
         connection.request("GET", path + query, headers={"Authorization": f"Bearer {self.token}"})
         return connection
 

@@ -221,6 +221,13 @@ class ControlPlane:
         """Send a request to the API server as the administrator. Return the decoded answer, whatever its status."""
         return self._api.request(method, path, body, content_type, seconds=seconds)
 
+    def read(self, path: str, *, seconds: float = REQUEST_SECONDS) -> bytes:
+        """Return the body of the answer to a GET of the administrator as it is, such as a CPU profile.
+
+        :raises controlplane.api.RefusedError: the API server rejected the request.
+        """
+        return self._api.read(path, seconds)
+
     def create(self, path: str, objects: Iterable[Manifest]) -> None:
         """Create many objects of one kind at once, such as pods at `/api/v1/namespaces/default/pods`.
 
@@ -237,9 +244,12 @@ class ControlPlane:
         """Return all objects that etcd stores, by kind (`controlplane.store`). No cache is involved."""
         return stored_objects(self._place.etcd_url)
 
-    def watch(self, path: str, since: str) -> http.client.HTTPSConnection:
-        """Begin a watch as the administrator; its events are the lines of the connection's response."""
-        return self._api.watch(path, since)
+    def watch(self, path: str, since: str, fields: str = "") -> http.client.HTTPSConnection:
+        """Begin a watch as the administrator; its events are the lines of the connection's response.
+
+        :param fields: a field selector; empty: all objects.
+        """
+        return self._api.watch(path, since, fields)
 
     def kubeconfig_for(self, namespace: str, service_account: str) -> Path:
         """Write a kubeconfig with the token and thus the permissions of a service account. Return its path."""

@@ -39,6 +39,7 @@ class Deployment:
         *,
         timeout_seconds: int | None = None,
         webhook_options: Sequence[object] = (),
+        controller_options: Sequence[object] = (),
     ) -> None:
         """Prepare a deployment.
 
@@ -46,11 +47,13 @@ class Deployment:
             On a busy machine a short lease expires, because the leader renews it late.
         :param timeout_seconds: the timeout of each call of the webhook. None: as in the manifests.
         :param webhook_options: further options of `phalanx webhook`.
+        :param controller_options: further options of every `phalanx controller`.
         """
         self._control_plane = control_plane
         self._lease_seconds = lease_seconds
         self._timeout_seconds = timeout_seconds
         self._webhook_options = webhook_options
+        self.controller_options = tuple(controller_options)
         self._authority = b""
         self._webhook_port, self._webhook_health, self._controller_health, self._controller_metrics = free_ports(4)
         self._controller_way: tuple[Path | None, tuple[object, ...]] = (None, ())
@@ -135,7 +138,14 @@ class Deployment:
         return self._run(
             "controller",
             ["--health-address", "127.0.0.1", "--health-port", self._controller_health],
-            ["--lease-seconds", self._lease_seconds, "--metrics-port", self._controller_metrics, *options],
+            [
+                "--lease-seconds",
+                self._lease_seconds,
+                "--metrics-port",
+                self._controller_metrics,
+                *self.controller_options,
+                *options,
+            ],
             kubeconfig,
         )
 

@@ -291,17 +291,22 @@ def _table(act: Act, rows: Sequence[Row]) -> Table:
 
 
 def files_of(folder: Path, scenario: Scenario) -> Path:
-    """Return the folder of a scenario's files. `folder`: the default, the folder with the scenario's name."""
+    """Return the folder with the files that a scenario applies: the one that the scenario names, or `folder`.
+
+    :param folder: the folder in examples/ with the scenario's own name.
+    """
     return EXAMPLES / scenario.folder if scenario.folder else folder
 
 
 def scenarios() -> list[Path]:
-    """Return every scenario, as the folder with the scenario's name. The folder may not exist."""
+    """Return the folder in examples/ with the name of each scenario. A folder need not exist."""
     return sorted(EXAMPLES / path.stem for path in EXAMPLES.glob("scenarios/*.yaml"))
 
 
 def folders() -> list[Path]:
-    """Return the folders of all examples with a scenario of the same name. These scenarios need no operator."""
+    """Return the existing folders in examples/ that have a scenario of the same name. These scenarios need no
+    operator.
+    """
     return [each for each in scenarios() if each.is_dir()]
 
 

@@ -78,7 +78,7 @@ def pod_ref(pod: Pod) -> ObjectRef:
 @computed_once
 def metadata_of(manifest: Manifest) -> ObjectMeta:
     """Return the object's metadata. Raises `MalformedError` if a field has a wrong type."""
-    return decode(section(manifest, "metadata"), ObjectMeta, ref_of(manifest), "metadata")
+    return _part_of(manifest, section(manifest, "metadata"), ObjectMeta, "metadata")
 
 
 def section(manifest: Manifest, name: str) -> dict[str, Any]:
@@ -87,8 +87,16 @@ def section(manifest: Manifest, name: str) -> dict[str, Any]:
     Raises `MalformedError` if it is no mapping.
     """
     written = manifest.get(name)
-    part = decode({} if written is None else written, dict[str, Any], ref_of(manifest), name)
+    part = _part_of(manifest, {} if written is None else written, dict[str, Any], name)
     return {key: value for key, value in part.items() if value is not None}
+
+
+def _part_of(manifest: Manifest, part: Any, type_: type[_T], path: str) -> _T:
+    """As `decode`, for a part of `manifest`. The reference to the object is built only for a fault."""
+    try:
+        return msgspec.convert(part, type_)
+    except msgspec.ValidationError as error:
+        raise MalformedError(_fault_of(str(error), part, ref_of(manifest), path)) from error
 
 
 def pod_of(manifest: Manifest) -> Pod:
@@ -101,7 +109,7 @@ def decode(part: Any, type_: type[_T], ref: ObjectRef, path: str) -> _T:
 
     :param ref: the object, for messages.
     :param path: the path of the part in the object; "" for the whole object.
-    :raises MalformedError: if the part does not have this type. It has the exact field.
+    :raises MalformedError: if the part does not have this type. The error has the exact field.
     """
     try:
         return msgspec.convert(part, type_)

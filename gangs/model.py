@@ -272,9 +272,8 @@ class Gang(PlacementRequest):
     exact_nodes: bool = False
     """Whether the release must pin each member to its exact node, because the members have ranks."""
     succeeded: int = 0
-    """The number of the gang's succeeded pods that still exist.
-
-    They count as reached members of the minimum, because they need no node any more.
+    """The number of the gang's succeeded pods that still exist. They count towards the minimum, because they need no
+    node any more.
     """
     delay: CreationDelay | None = None
     """Why the gang's Job does not create missing pods at once; None if its status shows no reason."""
@@ -293,7 +292,7 @@ class Gang(PlacementRequest):
 
     @property
     def names(self) -> frozenset[GangKey]:
-        """Every key by which pods may name this gang: its own, and those of its group objects."""
+        """Every `GangKey` by which pods may name this gang: its own, and those of its group objects."""
         groups = (GangKey(self.key.dialect, ref.namespace, ref.name) for ref in self.groups)
         return frozenset((self.key, *groups))
 
@@ -313,7 +312,8 @@ class Gang(PlacementRequest):
     def suffice(self, members: Iterable[Member]) -> bool:
         """Whether these members, with the succeeded ones, reach the minimum of the gang and of each pod set.
 
-        If pods have succeeded, only the minimum of the gang counts, because their pod sets are unknown.
+        If pods have succeeded, only the minimum of the gang is checked, because the pod sets of succeeded pods are
+        unknown.
         """
         counts = Counter(member.pod_set for member in members)
         if self.succeeded:

@@ -27,7 +27,7 @@ class NodeOffer:
 
 @dataclass(frozen=True, slots=True)
 class NoRoom:
-    """A gang that has no feasible plan without evictions, and the capacity that it found.
+    """A gang that has no feasible plan without evictions, and the capacity that the nodes have for it.
 
     `pods`: its members without a node, at least one. `nodes`: the number of nodes in the cluster. `offered`: for each
     domain of the level at which the gang failed, (level, path from the widest domain, how many members fit).

@@ -1,4 +1,4 @@
-"""The choice of the pods whose labels and annotations count for a gang that pods alone ask for.
+"""The choice of the pods whose labels and annotations apply to a gang that only pods ask for.
 
 All pods should have equal values. If the pod template of a controller changes, its new pods differ from the earlier
 ones. They cannot be refused, because the controller creates no more pods with the old values. If all pods have one
@@ -14,7 +14,8 @@ from kube.objects import Pod
 
 
 def decisive_pods(pods: Sequence[Pod]) -> Sequence[Pod]:
-    """Return the pods whose labels and annotations count: the newest pod if all have one controller, else all pods.
+    """Return the pods whose labels and annotations apply to the gang: the newest pod if all have one controller, else
+    all.
 
     If there are several, the values of the first one are used, and different values are a fault.
 

@@ -24,7 +24,11 @@ class Flavor:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The quota of a queue for one resource in one flavor. Quantities are as written; a limit of None is no limit."""
+    """The quota of a queue for one resource in one flavor.
+
+    Quantities are Kubernetes quantities in the notation of the queue's object ("4", "500m"). A limit of None is no
+    limit.
+    """
 
     resource: str
     nominal: str

@@ -259,7 +259,9 @@ class PodKeys:
     Each is ("labels" or "annotations", key).
     """
     fields: tuple[str, ...] = ()
-    """Paths of the fields of a pod's spec that name its gang. Only a dialect without labels and annotations has any."""
+    """Paths of the fields of a pod's spec that name its gang; empty for dialects with labels or annotations for
+    this.
+    """
 
     @property
     def all(self) -> frozenset[str]:

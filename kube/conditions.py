@@ -1,4 +1,4 @@
-"""The `lastTransitionTime` of conditions in an object's status."""
+"""The `lastTransitionTime` of conditions: it is kept while the condition's status stays the same."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

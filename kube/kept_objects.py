@@ -13,9 +13,9 @@ Value = TypeVar("Value")
 
 
 class KeptObject(dict[str, Any]):
-    """An object of a watch cache, as decoded from JSON. Nobody may change it.
+    """An object of a watch cache, as decoded from JSON. No code may change the object.
 
-    A copy, such as `{**object}`, is a plain dict: nothing is kept with it, so it may be changed.
+    A copy, such as `{**object}`, is a plain dict: no results are kept with it, so it may be changed.
     """
 
     __slots__ = ("computed",)

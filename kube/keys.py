@@ -94,11 +94,25 @@ CONFIGURATION = "zz-phalanx"
 """Name of Phalanx's mutating webhook configuration."""
 PLAN = "phalanx.dev/plan"
 """Pod annotation, written with the nomination: the identifier of the plan, the same on all members."""
+COUNTED_AGAIN = "phalanx.dev/counted-again"
+"""Pod annotation, written when a member is nominated in place of its placeholder: the time.
+
+The write changes the pod, so that a scheduler that does not count the nomination yet counts it.
+"""
 SPARED = "phalanx.dev/spared-from"
 """Pod annotation, written on a victim when its plan is invalidated: the identifier of that plan.
 
 The write changes the pod's resourceVersion, so that an eviction request already sent for the pod fails.
 """
+
+DEVICE_RULE = "phalanx.dev/device-rule"
+"""Label of a DeviceTaintRule that the controller created. Its value: `TAKING`, or `YIELDING`."""
+TAKING = "taking"
+"""The rule keeps new claims off a pool of devices while a gang's claims are allocated."""
+YIELDING = "yielding"
+"""The rule keeps new claims off a device that two claims have, until the other claim has ended."""
+DEVICES_TAKEN = "phalanx.dev/devices-taken"
+"""The key of the taint in these rules."""
 
 SYSTEM_NAMESPACE = "phalanx-system"
 CONTROLLER_LEASE = "phalanx-controller"

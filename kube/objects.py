@@ -236,6 +236,16 @@ class ContainerStatus(Struct, frozen=True):
     resources: ResourceRequirements | None = None
 
 
+class PodResourceClaimStatus(Struct, frozen=True):
+    """core/v1 PodResourceClaimStatus: the claim that was created for one entry of `spec.resourceClaims`.
+
+    `name`: of the entry. `resource_claim_name`: "" if the entry needs no claim.
+    """
+
+    name: str = ""
+    resource_claim_name: str = ""
+
+
 class PodStatus(Struct, frozen=True):
     """core/v1 PodStatus. `allocated_resources` and `resources` are for an in-place resize of pod-level resources."""
 
@@ -247,6 +257,7 @@ class PodStatus(Struct, frozen=True):
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     allocated_resources: dict[str, str | int | float] | None = None
     resources: ResourceRequirements | None = None
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
 
 
 class Pod(Struct, frozen=True):

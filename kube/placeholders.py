@@ -1,4 +1,6 @@
-"""Placeholders: pods of Phalanx that reserve capacity for expected pods (docs/decisions/0022).
+"""Placeholders: pods of Phalanx that reserve capacity for other pods (docs/decisions/0022 and 0043).
+
+Before Kubernetes 1.37 these are also existing members that are gated.
 
 An expected pod, which its workload has yet to create, is called a *seat* in the code. An expected pod has no UID. Its
 identifier is `<uid of the workload>/<role>/<name>`. UIDs of an API server contain no slash, so the two never collide.
@@ -16,9 +18,13 @@ PLACEHOLDER = "phalanx.dev/placeholder"
 HELD_FOR = "phalanx.dev/held-for"
 """Annotation of a placeholder: the pod for which it reserves capacity, as `namespace/name`."""
 SEAT = "phalanx.dev/seat"
-"""Annotation of a placeholder: the identifier of its expected pod (`seat_uid`)."""
+"""Annotation of a placeholder: the identifier of its expected pod (`seat_uid`), or the UID of its existing member."""
 HELD_FOR_GANG = "phalanx.dev/held-for-gang"
 """Annotation of a placeholder: the gang of its expected pod, as `dialect/namespace/name`."""
+HOLDING_CLASS = "phalanx-hold-"
+"""The prefix of the PriorityClasses of ungated placeholders. Each class has one priority and never preempts."""
+HIGHEST_CLASS = 1_000_000_000
+"""The highest priority that a PriorityClass may have (scheduling/v1 `HighestUserDefinablePriority`)."""
 
 HELD_LIMITS = "phalanx.dev/held-limits"
 """Annotation of a placeholder: the limits of its expected pod, in base units.
@@ -58,8 +64,19 @@ def to_come(pod: Pod) -> bool:
     return is_seat(pod.metadata.uid)
 
 
+def holding_class(priority: int) -> str:
+    """Return the name of the PriorityClass of ungated placeholders with this priority, such as `phalanx-hold-1000`.
+
+    The sign of a negative priority is written as `minus-`.
+    """
+    return f"{HOLDING_CLASS}{'minus-' if priority < 0 else ''}{abs(priority)}"
+
+
 def seat_of(placeholder: Pod) -> str:
-    """Return the identifier (`seat_uid`) of the expected pod for which a placeholder reserves capacity; "" for none."""
+    """Return the identifier of the pod for which a placeholder reserves capacity; "" for none.
+
+    That is `seat_uid` of an expected pod, or the UID of a pod that exists.
+    """
     return placeholder.metadata.annotations.get(SEAT, "")
 
 
@@ -94,7 +111,7 @@ def holds_for_later(pod: Pod) -> bool:
 
     Such a pod is either a placeholder, renamed by `as_held`, or an expected pod that a new plan has added.
     """
-    return to_come(pod) or (PLACEHOLDER in pod.metadata.labels and SEAT in pod.metadata.annotations)
+    return to_come(pod) or (PLACEHOLDER in pod.metadata.labels and is_seat(seat_of(pod)))
 
 
 def matched(seats: Iterable[tuple[str, str]], pods: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -56,6 +56,21 @@ def amount(resource: str, quantity: str | float) -> int:
     return _remembered(text, scale) if len(text) <= _LONG else _amount(text, scale)
 
 
+def exact(quantity: str | float) -> Decimal:
+    """Return a quantity as an exact number, which may be negative.
+
+    :raises ValueError: if the text is not a finite quantity. The message quotes the text.
+    """
+    text = str(quantity)
+    try:
+        number = _parse_quantity(text) if len(text) <= _LONG and _CHARACTERS.fullmatch(text) else None
+    except (ValueError, ArithmeticError):
+        number = None
+    if number is None or not number.is_finite():
+        raise ValueError(f"{_shown(text)} is not a quantity")
+    return number
+
+
 def countable(resource: str, quantity: str | float) -> int:
     """Return a quantity in the base unit of its resource (`amount`), and refuse one that would be capped.
 

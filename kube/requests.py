@@ -34,12 +34,10 @@ def pod_requests(pod: Pod) -> dict[str, int]:
 
     An init container runs together with the sidecars started before it. Afterwards all containers and sidecars run
     together. The result is the maximum over these points in time. Pod-level requests replace it for cpu, memory and
-    huge pages. Overhead is added.
-    During an in-place resize, the status has the resources that the node has allocated, and those that the containers
-    have. Then the maximum of both and of the spec's requests counts. The spec's requests do not count if the node can
-    never fulfil them.
-    A missing request defaults to the limit. The API server does the same at creation, so a pod in a file has the
-    same requests as in the cluster.
+    huge pages. Overhead is added. During an in-place resize, the status has the resources that the node has allocated,
+    and those that the containers have. The result is then the maximum of both and of the spec's requests. If the node
+    can never fulfil the spec's requests, they are left out. A missing request defaults to the limit. The API server
+    does the same at creation, so a pod in a file has the same requests as in the cluster.
 
     :raises ValueError: for a text that is not a quantity.
     """

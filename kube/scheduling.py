@@ -20,8 +20,8 @@ def names_another_scheduler(pod: Pod) -> bool:
 def tried(pod: Pod) -> str:
     """Return the time (RFC 3339) of a scheduler's last result for the pod; "" if no scheduler has tried it yet.
 
-    A condition PodScheduled that has not changed since the release is older than the release, so it does not count. A
-    pod that was created with a node counts as not tried until its kubelet has reported a condition.
+    A condition PodScheduled that has not changed since the release is older than the release, so it is ignored. For a
+    pod that was created with a node, the result is "" until its kubelet has reported a condition.
     """
     condition = _pod_scheduled(pod)
     if condition is None or condition.reason == _GATED or pod.spec.scheduling_gates:

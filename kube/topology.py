@@ -24,7 +24,7 @@ DEFAULT_DOMAIN_NAME = "DefaultTopologyName"
 class Level:
     """One level of a topology, such as the rack. The value of a node label names the node's domain of this level.
 
-    `label_keys`: the keys of this label. If there are several, the first one that the node has counts.
+    `label_keys`: the keys of this label. If there are several, the first one that the node has is used.
     """
 
     name: str

@@ -112,7 +112,10 @@ _Loader.add_constructor(f"{_TAG}timestamp", lambda _, node: node.value)
 
 
 class _Survey:
-    """The check of one YAML document before its values are constructed: the construction would expand every alias."""
+    """The check of one YAML document for duplicate keys and for aliases that expand to too many values.
+
+    The check runs before the values are constructed, because the construction would expand every alias.
+    """
 
     def __init__(self, doubled: list[Doubled], go_on: Callable[[], None]) -> None:
         self._doubled = doubled

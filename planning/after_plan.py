@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from cluster.devices.allocation import ClaimAllocation
 from cluster.node_state import NodeState, Tenant
 from cluster.snapshot import Snapshot
 from kube.requests import pod_requests
@@ -37,7 +38,12 @@ def after_all(decisions: Sequence[Decision], snapshot: Snapshot) -> Snapshot:
         [_changed(state, arriving, leaving) for state in states],
         evicted_for={**snapshot.evicted_for, **_causes(decisions)} if evictions else snapshot.evicted_for,
         evicted=(*snapshot.evicted, *_leaving(states, evicted)),
+        devices=None if snapshot.devices is None else snapshot.devices.with_planned(_devices(new)),
     )
+
+
+def _devices(assignments: Iterable[Assignment]) -> Iterator[ClaimAllocation]:
+    return (allocation for each in assignments for allocation in each.devices)
 
 
 def _causes(decisions: Sequence[Decision]) -> dict[str, str]:

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from cluster.devices.allocation import ClaimAllocation
 from gangs.model import Fault, Gang, GangKey, Member
+from planning.devices.counts import DeviceCount
 from planning.message import Message
 from solver.plan import Goal, NearDomain
 
@@ -41,12 +43,15 @@ class Assignment:
 
     `index`: the member's rank in its pod set if its workload gives ranks, else its position in the order of names.
     `held`: the member was bound or released to this node before the plan, so the plan takes no new capacity for it.
+    `devices`: the devices that the plan gives to its claims. A claim that several members share is in the entry of the
+    first of them.
     """
 
     member: Member
     index: int
     node: str
     held: bool = False
+    devices: tuple[ClaimAllocation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +99,25 @@ class Explanation:
 
     nearest: tuple[NearDomain, ...] = ()
     would_fit_if: tuple[str, ...] = ()
+    """Changes that would help, without the names of pods that they evict."""
+    example_victims: Mapping[str, str] = field(default_factory=dict)
+    """By change in `would_fit_if`, one of the pods that it evicts, as `namespace/name`."""
     offered: tuple[tuple[str, tuple[str, ...], int], ...] = ()
     """(level, path, members that fit without eviction) for each domain of the level that decides, in tree order."""
+    devices: tuple[tuple[DeviceCount, ...], ...] = ()
+    """For each domain of `nearest`, its devices; empty if the gang asks for none."""
     why_here: str = ""
     """The cost of the best plan outside the gang's domain; "" if it was not searched or there is nothing to compare."""
+    only_in: Message = field(default_factory=Message)
+    """The few domains to which a node selector or node affinity confines a rejected gang; empty if none does."""
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """The changes that would help, each with the name of one of the pods that it evicts."""
+        examples = self.example_victims
+        return tuple(
+            f"{each}, for example {examples[each]}" if each in examples else each for each in self.would_fit_if
+        )
 
 
 @dataclass(frozen=True, slots=True)

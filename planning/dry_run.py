@@ -244,6 +244,7 @@ def _request(objects: Objects) -> _Request:
         storage_classes=objects.storage_classes(),
         runtime_classes=runtimes,
         device_classes=objects.device_classes(),
+        devices=objects.devices(),
         protected=protection(objects.manifests),
         trusting=True,
         now=SYSTEM_CLOCK.wall(),

@@ -17,7 +17,7 @@ class Names:
     instead: str
 
     def __str__(self) -> str:
-        """Return the part with the names."""
+        """Return the text of the part, with the names of the other users' objects."""
         return self.text
 
 
@@ -97,7 +97,7 @@ class Message:
 
 
 def joined(separator: str, messages: Iterable[Part | Message]) -> Message:
-    """Return one message of these, with the separator between them."""
+    """Return one message that consists of all `messages`, with the separator between them."""
     parts: list[Part | Message] = []
     for each in messages:
         parts += [separator, each] if parts else [each]

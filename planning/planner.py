@@ -29,6 +29,7 @@ from planning.messages import wording
 from planning.messages.devices import unplanned
 from planning.messages.never_fits import with_never_fits
 from planning.messages.outcomes import decided
+from planning.messages.selected_domains import only_in
 from planning.messages.takers import with_takers
 from planning.messages.unlabelled import labels_that_help
 from planning.planning_options import DEFAULT_OPTIONS, PlanningOptions
@@ -37,7 +38,7 @@ from planning.quota.queueing import charged, decide_in_queue, open_choices, take
 from planning.quota.strict_order import behind_others, strict_queue, waits_behind
 from planning.scheduler_rules.holdups import holdups
 from planning.scheduler_rules.member_affinity import UNFULFILLED, answer_with_member_rules, stands
-from planning.scheduler_rules.resource_claims import unplanned_devices
+from planning.scheduler_rules.resource_claims import missing_for_claims, unplanned_devices
 from planning.scheduler_rules.resource_quotas import quotas_in_the_way
 from planning.solver_pool.known_answers import KnownAnswers
 from planning.solver_pool.pool import shared_workers
@@ -114,7 +115,10 @@ def _plan(
         answer = replace(answer, goals=unproven(framing.problem, answer.goals), proof=Proof.FEASIBLE)
     seconds = {"snapshot": framed - started, "solve": time.perf_counter() - framed}
     decision = decided(gang, framing, answer, running, seconds, in_turn=in_turn)
-    if not options.comparing or not uncontested or not isinstance(answer, Plan) or answer.proof is not Proof.OPTIMAL:
+    if isinstance(answer, NoPlan):
+        confined = only_in(gang, framing, snapshot, running)
+        return replace(decision, explanation=replace(decision.explanation, only_in=confined))
+    if not options.comparing or not uncontested or answer.proof is not Proof.OPTIMAL:
         return decision
     return _compared(decision, framing.problem, answer)
 
@@ -227,7 +231,7 @@ class _EachGang:
     def step(self, gang: Gang, now: Taken, uncontested: bool) -> tuple[Decision, Taken]:  # noqa: FBT001 -- see SamePriority
         """Return the gang's decision on the remaining capacity, and the capacity and quota that are taken afterwards.
 
-        If an earlier gang closes the gang's strict queue, the gang waits behind that gang.
+        If an earlier gang of the gang's strict queue has no plan, the gang waits behind that gang.
         """
         queue = strict_queue(gang)
         if ahead := now.closed.get(queue):
@@ -263,7 +267,10 @@ def stands_in_line(gang: Gang, snapshot: Snapshot) -> bool:
 def behind_in_line(
     gangs: Iterable[Gang], snapshot: Snapshot, stands: Callable[[Gang, Snapshot], bool] = stands_in_line
 ) -> Iterator[Decision]:
-    """Yield a decision for each gang that must wait until an earlier gang of its strict queue has a plan."""
+    """Yield a decision for each gang that must wait until an earlier gang of its strict queue has a plan.
+
+    `stands`: returns whether later gangs of the queue must wait for a gang.
+    """
     strict = [with_priorities(each, snapshot) for each in gangs if strict_queue(each)]
     line = [each for each in in_order(strict) if stands(each, snapshot)] if len(strict) > 1 else []
     return (waits_behind(gang, ahead) for gang, ahead in behind_others(line))
@@ -322,7 +329,8 @@ def _reasons_to_wait(gang: Gang, snapshot: Snapshot, topology: Topology | None) 
     named = None if gang.topology is None or gang.account is not None else one_line(gang.topology)
     mentioned = topology is not None or any(named in (each, *each.split()[1:2]) for each in gang.waiting_for)
     lacking = [] if named is None or mentioned else [f"{gang.topology_kind or 'Topology'} {named}"]
-    objects = dict.fromkeys((*gang.waiting_for, *lacking, *_missing_classes(gang, snapshot)))
+    claimed = missing_for_claims(gang, snapshot)
+    objects = dict.fromkeys((*gang.waiting_for, *lacking, *_missing_classes(gang, snapshot), *claimed))
     members = missing_members(gang)
     missing = members if members or gang.members else ["members to be recreated"]
     return [*objects, *missing, *holdups(gang, snapshot), *quotas_in_the_way(gang, snapshot)]

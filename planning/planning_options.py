@@ -33,7 +33,7 @@ class PlanningOptions:
         return replace(self.limits, seconds=max(0.0, min(self.limits.seconds, self.deadline.left())))
 
     def with_usage(self, usage: Usage) -> "PlanningOptions":
-        """Return these options with another use of the queues' quotas."""
+        """Return these options with `usage` as the quota that gangs use in their queues."""
         return replace(self, usage=usage)
 
 

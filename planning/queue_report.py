@@ -11,7 +11,7 @@ from gangs.quota_model import Account, ClusterQueue
 from kube.quantities import LARGEST, amount
 from planning.gang_order import in_order
 from planning.planner import is_pending
-from planning.quota.start_estimates import ExpectedEnds, estimated_starts, nearest_ends
+from planning.quota.start_estimates import EstimatedStart, ExpectedEnds, estimated_starts, nearest_ends
 from planning.quota.usage import QuotaBalance, Usage, needs, usage_of
 
 Json = dict[str, Any]
@@ -51,14 +51,15 @@ class GangInQueue:
     """A gang of a queue. `amounts`: what it uses or needs of each resource with a quota, in base units.
 
     `estimated_start`: when a waiting gang's quota will be free, estimated from the expected ends of the gangs that use
-    it (`planning.quota.start_estimates`). `expected_end`: when a gang that uses quota is expected to end. None:
-    unknown.
+    it (`planning.quota.start_estimates`). `start_after`: the gang whose end decides that time. `expected_end`: when a
+    gang that uses quota is expected to end. None: unknown.
     """
 
     key: GangKey
     local_queue: str
     amounts: Mapping[str, int]
     estimated_start: datetime | None = None
+    start_after: GangKey | None = None
     expected_end: datetime | None = None
 
 
@@ -137,7 +138,14 @@ def as_data(report: QueueReport) -> Json:
             for each in report.quotas
         ],
         "using": [{**_gang_data(each), "expectedEnd": _time(each.expected_end)} for each in report.using],
-        "waiting": [{**_gang_data(each), "estimatedStart": _time(each.estimated_start)} for each in report.waiting],
+        "waiting": [
+            {
+                **_gang_data(each),
+                "estimatedStart": _time(each.estimated_start),
+                "startAfter": None if each.start_after is None else _named(each.start_after),
+            }
+            for each in report.waiting
+        ],
     }
 
 
@@ -145,11 +153,13 @@ def _time(at: datetime | None) -> str | None:
     return None if at is None else at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def _named(key: GangKey) -> Json:
+    return {"namespace": key.namespace, "name": key.name, "dialect": key.dialect}
+
+
 def _gang_data(gang: GangInQueue) -> Json:
     return {
-        "namespace": gang.key.namespace,
-        "name": gang.key.name,
-        "dialect": gang.key.dialect,
+        **_named(gang.key),
         "localQueue": gang.local_queue,
         "amounts": dict(gang.amounts),
     }
@@ -164,12 +174,13 @@ def _using(queue: ClusterQueue, own: Iterable[Gang], usage: Usage, expected: Exp
 
 
 def _waiting(
-    quotas: Iterable[QuotaFigures], pending: Iterable[Gang], starts: Mapping[GangKey, datetime]
+    quotas: Iterable[QuotaFigures], pending: Iterable[Gang], starts: Mapping[GangKey, EstimatedStart]
 ) -> Iterator[GangInQueue]:
     resources = {each.resource for each in quotas}
     for gang in pending:
         wanted = {name: need for name, need in needs(gang.members).items() if name in resources}
-        yield replace(_in_queue(gang, wanted), estimated_start=starts.get(gang.key))
+        waiting, start = _in_queue(gang, wanted), starts.get(gang.key)
+        yield waiting if start is None else replace(waiting, estimated_start=start.at, start_after=start.after)
 
 
 def _quotas(queue: ClusterQueue, account: Account, usage: Usage) -> Iterator[QuotaFigures]:

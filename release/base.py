@@ -1,9 +1,9 @@
-"""The base of the image, for any architecture: the unpacked files of Debian's packages. No program of them is run.
+"""The base of the image, for any architecture: the unpacked files of Debian's packages.
 
-`mmdebstrap --variant=extract` downloads packages of another architecture and unpacks them, so no emulator is needed.
-The packages' installation scripts do not run. Instead, this module writes the files that these scripts would write and
-that the image needs: users, groups, the bundle of certificate authorities. It also writes the list of packages for
-vulnerability scanners.
+`mmdebstrap --variant=extract` downloads packages of another architecture and unpacks them without running any of their
+programs, so no emulator is needed. The packages' installation scripts do not run. Instead, this module writes the files
+that these scripts would write and that the image needs: users, groups, the bundle of certificate authorities. It also
+writes the list of packages for vulnerability scanners.
 """
 
 import hashlib

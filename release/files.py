@@ -98,7 +98,10 @@ def named(text: str, release: Release) -> str:
 
 
 def _images(release: Release) -> str:
-    """Return the end of a kustomization, with the image's name. Only a line break if the image has its short name."""
+    """Return the lines of a kustomization that replace the image's short name by the name in the release.
+
+    Only a line break if the release uses the short name.
+    """
     if release.image == "phalanx":
         return "\n"
     return f'\nimages:\n- {{name: phalanx, newName: "{release.image}", newTag: "{release.version}"}}\n'

@@ -56,7 +56,7 @@ class Connections:
         return len(self._strangers) + len(self._known)
 
     def __contains__(self, connection: Connection) -> bool:
-        """Return whether the connection is still in the table, so it was neither closed nor ended."""
+        """Return whether the connection is still in the table. A connection that is closed or has ended is not."""
         return connection in self._strangers or connection in self._known
 
     def __iter__(self) -> Iterator[Connection]:

@@ -83,8 +83,8 @@ class Criterion:
     otherwise it is the first part. `amount`: value and parts are amounts of the scarcest resource, except parts whose
     names begin with the text `counting`, which count domains. `loss`: words for a plan that is worse in this goal.
     `counting_loss`: words for a plan that is worse in a part that counts domains. `by_counting`: the solution methods
-    other than CP-SAT know this goal. `divided`: the first letters of the parts, in order, if `ordered` accepts the
-    values of single parts.
+    other than CP-SAT know this goal. `divided`: the first letters of the parts in order, such as a to d for
+    waste; `ordered` then accepts the value of each part. Empty: it accepts only the value of the goal.
     """
 
     name: str

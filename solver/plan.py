@@ -68,9 +68,10 @@ class NearDomain:
     none.
 
     `fits`: the members that it can hold if every pod that may be evicted were gone. `needed`: the members that it would
-    have to hold. `nodes`: its number of nodes. `excluded`: by reason, the number of nodes that can hold no member; each
-    node counts once. `path` runs from the widest level down to this domain. It is empty for the whole cluster, whose
-    `level` is "".
+    have to hold. `fits_now`: the members that it can hold without evictions; None if that is not known, or if the gang
+    may evict no pod. `nodes`: its number of nodes. `excluded`: by reason, the number of nodes that can hold no member;
+    each node counts once. `path` runs from the widest level down to this domain. It is empty for the whole cluster,
+    whose `level` is "".
     """
 
     level: str
@@ -79,6 +80,7 @@ class NearDomain:
     needed: int
     nodes: int
     excluded: Mapping[str, int] = field(default_factory=dict)
+    fits_now: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +93,15 @@ class NoPlan:
     members are pinned, only the domains that hold these members are listed.
 
     `would_fit_if`: changes after which the gang would have a plan, each as the end of a sentence. Each change is
-    verified by a plan that breaks no rule, by counting, or by another solve.
+    verified by a plan that breaks no rule, by counting, or by another solve. `example_victims`: by change, one of the
+    pods that a plan after it evicts.
     """
 
     proof: Proof
     nearest: tuple[NearDomain, ...] = ()
     fits_without_eviction: tuple[tuple[tuple[str, ...], int], ...] = ()
     would_fit_if: tuple[str, ...] = ()
+    example_victims: Mapping[str, str] = field(default_factory=dict)
 
 
 Answer = Plan | NoPlan

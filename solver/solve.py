@@ -191,7 +191,7 @@ class _Course:
 
 
 def _as_feasible(problem: Problem, plan: Plan) -> Plan:
-    """Return a plan with evictions marked as Feasible, because a plan without evictions is not ruled out."""
+    """Return the plan with the proof Feasible. It evicts pods, and a plan without evictions is not ruled out."""
     return replace(plan, goals=unproven(problem, plan.goals), proof=Proof.FEASIBLE)
 
 

@@ -87,4 +87,9 @@ def is_time(text: str) -> bool:
 
 def rfc3339(time: datetime) -> str:
     """Return the time as Kubernetes writes `metav1.Time`: UTC, whole seconds."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{time.astimezone(UTC).isoformat(timespec='seconds').removesuffix('+00:00')}Z"
+
+
+def micro_time(time: datetime) -> str:
+    """Return the time as Kubernetes writes `metav1.MicroTime`: UTC, with microseconds."""
+    return f"{time.astimezone(UTC).isoformat(timespec='microseconds').removesuffix('+00:00')}Z"

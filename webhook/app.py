@@ -111,15 +111,17 @@ class Webhook:
         return dispatch.hand_over(review, self.picture)
 
     def validate(self, review: AdmissionRequest) -> Decision:
-        """Return the decision of `/validate`. A forecast is made as long as the caller's timeout allows."""
+        """Return the decision of `/validate`. A forecast in it takes at most the time that the caller's timeout
+        leaves.
+        """
         return dispatch.validate(review, self.picture, self._in_time())
 
     def described(self, review: AdmissionRequest) -> Decision:
-        """Return the decision of `/mutate/described`. A forecast is made as long as the caller's timeout allows."""
+        """Return the decision of `/mutate/described`, with a forecast if the caller's timeout leaves time for one."""
         return dispatch.described(review, self.picture, self._in_time())
 
     def _in_time(self) -> Callable[[Manifest], tuple[str, ...]]:
-        """Return a function that makes forecasts within the caller's timeout, which counts from this call on."""
+        """Return a function that makes forecasts until the caller's timeout ends. The timeout starts with this call."""
         limit = TimeLimit(min(_timeout() - MARGIN, self.longest_forecast))
         return lambda manifest: self.forecast(manifest, limit.seconds)
 

@@ -49,7 +49,10 @@ class Picture(Protocol):
         """The number of the gang's pods in the equivalence class of `pod` (`gangs.dialects.concerned.places_of`)."""
 
     def sources_about(self, *manifests: Manifest) -> Sources:
-        """All objects, but only the pods that a review of these manifests needs, and one pod of each dialect."""
+        """All objects, but only the pods that a review of these manifests needs, and one pod of each dialect.
+
+        The pod of a dialect shows that the dialect is in use, because some topologies are described only then.
+        """
 
     def reread(self, sources: Sources, inputs: Iterable[ReadInput]) -> Sources:
         """Return the sources with the current versions of the objects in `inputs`, read from the API server."""

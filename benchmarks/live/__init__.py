@@ -4,4 +4,5 @@ without.
 Start with `__main__`. `load` has the nodes and the pods. `modes` measures one lot: pods of one mode (such as a gang, or
 ungrouped pods) that are created together. `machine_usage` measures the CPU and memory of the servers meanwhile.
 `report` combines the rounds.
+`many_gangs` measures many gangs that are created at once.
 """

@@ -10,14 +10,11 @@ from pathlib import Path
 
 import click
 
-from benchmarks.live import crowding, evictions, figures, kueue, load, machine_usage, modes, report
+from benchmarks.live import crowding, evictions, figures, kueue, load, machine_usage, modes, report, starting
 from benchmarks.live.keeping import Run, keep
 from controlplane import operators
-from controlplane.control_plane import LONG_LEASES, ControlPlane, Options
-from controlplane.deployment import Deployment
+from controlplane.control_plane import ControlPlane, Options
 
-LONGEST_START = 900.0
-LOOK_SECONDS = 5.0
 IDLE_SECONDS = 30.0
 SETTLE_SECONDS = 20.0
 """Seconds from the start until the idle servers are measured."""
@@ -91,7 +88,7 @@ def main(
         f"{nodes} nodes of kwok, {machine_usage.machine()}, load before the run {os.getloadavg()[0]:.1f}. "
         f"The scheduler may send {scheduler_qps or 50} requests a second and {scheduler_qps or 100} at once."
     )
-    lots, idle, evicted = _measured(plan, _flags(scheduler_qps))
+    lots, idle, evicted = _measured(plan, starting.flags(scheduler_qps))
     rows = figures.rows(lots)
     text = report.page(rows, idle, evicted, about)
     click.echo(text)
@@ -109,9 +106,9 @@ def _measured(plan: Plan, more: dict[str, Sequence[str]]) -> tuple[list[modes.Lo
     lots, idle = list[modes.Lot](), Idle()
     options = Options(feature_gates=load.FEATURE_GATES, runtime_config=load.RUNTIME_CONFIG, more=more)
     with ControlPlane(options) as plane:
-        _add_nodes(plane, plan.nodes)
+        starting.add_nodes(plane, plan.nodes)
         click.echo(f"{plan.nodes} nodes are ready")
-        servers = _install(plane)
+        servers = starting.install(plane)
         idle |= _idle(servers)
         lots += _lots(plane, plan, OURS, modes.Where(crowding.EMPTY, "Phalanx", servers))
         crowding.fill(plane, plan.nodes)
@@ -146,34 +143,6 @@ def _lots(plane: ControlPlane, plan: Plan, possible: Sequence[str], where: modes
                 lot = modes.run(plane, modes.Asked(mode, size, number, fewest), where)
                 click.echo(report.text(lot))
                 yield lot
-
-
-def _flags(scheduler_qps: int | None) -> dict[str, Sequence[str]]:
-    """Return further flags of the components. `scheduler_qps`: the scheduler's limit; None: its default."""
-    limits = [f"--kube-api-qps={scheduler_qps}", f"--kube-api-burst={scheduler_qps}"] if scheduler_qps else []
-    return {**LONG_LEASES, "kube-scheduler": limits}
-
-
-def _add_nodes(plane: ControlPlane, count: int) -> None:
-    """Create nodes and wait until they are ready. The state is requested seldom, because a list of so many nodes is
-    large.
-    """
-    plane.create("/api/v1/nodes", [load.node(number) for number in range(count)])
-    end = time.monotonic() + LONGEST_START
-    while sum(map(load.ready, plane.request("GET", "/api/v1/nodes")["items"])) < count:
-        if time.monotonic() > end:
-            raise click.ClickException(f"the nodes were not ready within {LONGEST_START:.0f} s")
-        time.sleep(LOOK_SECONDS)
-
-
-def _install(plane: ControlPlane) -> dict[str, int]:
-    """Install Phalanx with its two servers, and return their process ids."""
-    deployment = Deployment(plane)
-    deployment.install()
-    plane.apply([load.topology()])
-    webhook = deployment.start_webhook()
-    deployment.register_webhook()
-    return {"webhook": webhook.pid, "controller": deployment.start_controller().pid}
 
 
 def _idle(servers: dict[str, int]) -> Idle:

@@ -117,8 +117,9 @@ def main(*, paces: str, write: Path | None, **asked: int) -> None:
 
 
 def measured(plan: Plan) -> tuple[list[Lot], list[Tried]]:
-    """Measure all lots of pods, with the ways of admission in turns, and then the objects that are planned at
-    admission.
+    """Measure all lots of pods, and then the objects for which the webhook plans at admission.
+
+    The ways of admission (no webhook, the webhook, the policies) are measured in turns.
     """
     components = ("etcd", "kube-apiserver", "kube-controller-manager")
     with ControlPlane(Options(components=components, more=LONG_LEASES)) as plane:
@@ -259,7 +260,7 @@ def _line(lot: Lot) -> str:
 
 
 def _lot(plane: ControlPlane, plan: Plan, asked: Asked, programs: Mapping[str, int]) -> Lot:
-    """Create pods of new gangs under these conditions, measure them, and remove them again.
+    """Create pods of new gangs under the conditions in `asked`, measure them, and remove them again.
 
     :raises RuntimeError: a response was not as expected.
     """

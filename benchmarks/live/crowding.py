@@ -1,4 +1,6 @@
-"""Fills some nodes with other pods, and counts the fewest domains that a gang needs on the nodes that are left free."""
+"""Fills some nodes with pods that are not measured, and counts the fewest domains that a gang needs on the other
+nodes.
+"""
 
 import random
 import time
@@ -33,7 +35,7 @@ class Fewest:
 
 
 def taken(nodes: int) -> dict[int, int]:
-    """Return, by node, how many of its GPUs other pods take. Equal numbers of nodes give equal results."""
+    """Return, by node, how many of its GPUs the filling pods take. Equal numbers of nodes give equal results."""
     draw = random.Random(_SEED)  # noqa: S311 - nothing secret
     racks = -(-nodes // load.PER_RACK)
     weights = {rack: draw.uniform(0.1, 1.9) for rack in range(racks)}
@@ -48,7 +50,10 @@ def taken(nodes: int) -> dict[int, int]:
 
 
 def free_in_racks(nodes: int, without: Mapping[int, int]) -> dict[int, int]:
-    """Return, by rack, how many of its nodes have all GPUs free."""
+    """Return, by rack, how many of its nodes have all GPUs free.
+
+    :param without: the nodes on which filling pods run (`taken`).
+    """
     found = dict.fromkeys(range(-(-nodes // load.PER_RACK)), 0)
     for each in range(nodes):
         found[each // load.PER_RACK] += each not in without
@@ -71,7 +76,7 @@ def fewest(free: Mapping[int, int], size: int) -> Fewest | None:
 
 
 def fill(plane: ControlPlane, nodes: int) -> None:
-    """Fill the nodes with other pods, as `taken` says, and wait until these pods run."""
+    """Fill nodes with the pods that `taken` returns, and wait until these pods run."""
     plane.create("/api/v1/namespaces", [{"metadata": {"name": OTHERS}}])
     account = f"/api/v1/namespaces/{OTHERS}/serviceaccounts/default"
     wait_until(
@@ -84,7 +89,7 @@ def fill(plane: ControlPlane, nodes: int) -> None:
 
 
 def empty(plane: ControlPlane) -> None:
-    """Delete the other pods, and wait until they are gone.
+    """Delete the pods that `fill` has created, and wait until they are gone.
 
     An API server ends a request after a minute, so requests are repeated until no pod is left.
     """

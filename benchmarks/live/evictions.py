@@ -64,7 +64,10 @@ def fewest_victims(running: Sequence[Sequence[int]], size: int = SIZE) -> int:
 
 
 def measure(plane: ControlPlane, mode: str) -> Iterator[Evicted]:
-    """Measure every scene on an empty control plane, on which the system of `mode` is installed first.
+    """Measure the evictions in every scene of `SCENES`: a scene states which nodes running pods fill, and in which
+    order.
+
+    The system of `mode` is installed first. The pods of a scene are deleted before the next scene begins.
 
     :raises TimeoutError: the Jobs of a scene did not run in time.
     """

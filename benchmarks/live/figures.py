@@ -37,8 +37,9 @@ class LiveRow:
 
     `x_stock`: the median time from the first creation, divided by the median time of the stock scheduler; its least and
     its greatest value in the rounds are included. `x_stock_last`, `x_floor`: the median time from the last creation,
-    divided by the median time of the stock scheduler and of the floor mode. None: there is no such measurement in this
-    scene, or the pods are a Job's, whose pace the Job controller sets.
+    divided by the median time of the stock scheduler, or of pods that name their nodes and are released at once (the
+    floor mode). None: there is no such measurement in this scene, or the pods are a Job's, whose pace the Job
+    controller sets.
     """
 
     scene: str
@@ -122,7 +123,10 @@ def _change(row: LiveRow, old: Mapping[str, Any] | None) -> Change | None:
 
 
 def _longer_than_stock(row: Mapping[str, Any]) -> float:
-    """Return how many seconds longer than stock the row takes, from the first creation, by medians."""
+    """Return how many seconds longer than the stock scheduler the row takes, by the median times.
+
+    The times are measured from the creation of the first pod or of the Job.
+    """
     seconds: float = row["since_first"]["middle"]
     ratio: float = row["x_stock"]["middle"]
     return seconds - seconds / ratio
@@ -170,5 +174,8 @@ def _row(lots: Sequence[Lot], stock: Sequence[Lot], floor: Sequence[Lot]) -> Liv
 
 
 def _ratio(lots: Sequence[Lot], others: Sequence[Lot]) -> float | None:
-    """Return the ratio of the median times from the last creation; None if there are no `others`."""
+    """Return the median time of `lots` divided by the median time of `others`; None if there are no `others`.
+
+    The times are measured from the creation of the last pod.
+    """
     return median(lot.since_last for lot in lots) / median(lot.since_last for lot in others) if others else None

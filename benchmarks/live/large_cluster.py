@@ -152,7 +152,10 @@ def _measured(nodes: int, asked: Asked) -> Found:
 
 
 def _streams(plane: ControlPlane, asked: Asked) -> Iterator[stream.Passed]:
-    """Yield the measured streams, each first as pods without a gang, then as gangs of Phalanx."""
+    """Yield the measurements of the streams of gangs.
+
+    Each stream is measured twice: first its pods start without gangs, then as gangs of Phalanx.
+    """
     coming = {"": stream.arrivals(asked.streamed), "large ": [stream.Arrival(asked.large, 1.0)] if asked.large else []}
     for name, arrivals in coming.items():
         for mode in ("stock", "phalanx") if arrivals else ():

@@ -64,6 +64,11 @@ def block_of(node_name: str) -> int:
     return number_of(node_name) // PER_BLOCK
 
 
+def job_of(pod: Manifest) -> str:
+    """Return the name of the Job that created a pod; empty if no Job did."""
+    return str(pod["metadata"].get("labels", {}).get("batch.kubernetes.io/job-name", ""))
+
+
 def topology() -> Manifest:
     """Return a Topology with the levels of these nodes: block and rack."""
     levels = [{"name": "block", "nodeLabel": BLOCK}, {"name": "rack", "nodeLabel": RACK}]
@@ -102,7 +107,7 @@ def held(name: str, size: int) -> list[Manifest]:
 
 def pods(name: str, size: int, *, member: bool = False, grouped: bool = False) -> list[Manifest]:
     """Return `size` pods of 8 GPUs. `member`: of the gang `name`; `grouped`: of the scheduler's own PodGroup `name`."""
-    spec = {**pod_spec(), **({"schedulingGroup": {"podGroupName": name}} if grouped else {})}
+    spec = {**pod_spec(), **(_in_group(name) if grouped else {})}
     labels = {GANG: name} if member else {}
     return [
         {
@@ -116,15 +121,18 @@ def pods(name: str, size: int, *, member: bool = False, grouped: bool = False) -
 
 
 def pod_spec(gpus: int = 8) -> Manifest:
-    """Return the spec of a pod that requests so many GPUs."""
+    """Return the spec of a pod that requests this number of GPUs."""
     asked = {"nvidia.com/gpu": str(gpus)}
     resources = {"requests": {"cpu": str(gpus), "memory": f"{2 * gpus}Gi", **asked}, "limits": asked}
     container = {"name": "main", "image": "pause", "resources": resources}
     return {"containers": [container], "terminationGracePeriodSeconds": 0}
 
 
-def job(name: str, size: int, *, gang: bool = False, queued: bool = False) -> Manifest:
-    """Return a Job of `size` pods of 8 GPUs. `gang`: the Job is a gang of Phalanx; `queued`: it is in Kueue's queue.
+def job(
+    name: str, size: int, *, gang: bool = False, queued: bool = False, grouped: bool = False, gpus: int = 8
+) -> Manifest:
+    """Return a Job of `size` pods, each with so many GPUs. `gang`: the Job is a gang of Phalanx; `queued`: it is in
+    Kueue's queue; `grouped`: its pods are in the scheduler's own PodGroup `name`.
 
     Kueue refuses a required and a preferred level together. So Jobs of up to `WITHIN_A_BLOCK` pods require one block,
     and larger ones prefer one rack.
@@ -134,7 +142,7 @@ def job(name: str, size: int, *, gang: bool = False, queued: bool = False) -> Ma
     level = ("kueue.x-k8s.io/podset-required-topology", BLOCK) if within else (_PREFERRED, RACK)
     template = {
         "metadata": {"annotations": {**GOES_ON, **(dict([level]) if queued else {})}},
-        "spec": {**pod_spec(), "restartPolicy": "Never"},
+        "spec": {**pod_spec(gpus), **(_in_group(name) if grouped else {}), "restartPolicy": "Never"},
     }
     metadata = {
         "name": name,
@@ -144,6 +152,11 @@ def job(name: str, size: int, *, gang: bool = False, queued: bool = False) -> Ma
     }
     counts = {"completions": size, "parallelism": size, "completionMode": "Indexed", "backoffLimit": 1000}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {**counts, "template": template}}
+
+
+def _in_group(name: str) -> Manifest:
+    """Return the fields of a pod's spec that put the pod into the scheduler's own PodGroup."""
+    return {"schedulingGroup": {"podGroupName": name}}
 
 
 _PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"

@@ -1,6 +1,7 @@
 """Measures CPU and memory of programs and their child processes, as Linux counts them."""
 
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ _PARENT, _USER, _SYSTEM = 1, 11, 12
 """The positions of three fields of /proc/PID/stat, counted from 0 after the program's name (proc(5)): the parent's
 process id, and the user and system time.
 """
+_LOOP_STEPS = 5_000_000
+"""Enough for a fraction of a second: longer than a time slice of Linux, so that other processes show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,14 @@ class Usage:
 
     cpu: float
     megabytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """The seconds of a fixed loop. They tell how fast the machine is (`cpu`) and how busy (`elapsed`, above `cpu`)."""
+
+    elapsed: float
+    cpu: float
 
 
 def usage_of(programs: Mapping[str, int]) -> dict[str, Usage]:
@@ -43,6 +54,15 @@ def machine() -> str:
         model = next(line for line in lines if line.startswith("model name")).partition(":")[2].strip()
         return f"{os.cpu_count()} x {model}"
     return f"{os.cpu_count()} processors"
+
+
+def timed_loop() -> Loop:
+    """Run a fixed loop of additions, and return how long it took."""
+    began, used = time.monotonic(), time.thread_time()
+    total = 0
+    for number in range(_LOOP_STEPS):
+        total += number
+    return Loop(time.monotonic() - began, time.thread_time() - used)
 
 
 def _with_children(pid: int, children: Mapping[int, list[int]]) -> Usage:

@@ -82,7 +82,7 @@ def passed(plane: ControlPlane, coming: Sequence[Arrival], mode: str, *, gangs: 
     `gangs`: as gangs of Phalanx; False: as pods without a gang.
     :raises TimeoutError: the pods were not all bound in time.
     """
-    stream, probe = _Stream(plane, mode, gangs=gangs), _Probe(plane)
+    stream, probe = _Stream(plane, mode, gangs=gangs), _AdmissionTimer(plane)
     with stream, probe:
         first = time.monotonic()
         for number, arrival in enumerate(coming):
@@ -216,8 +216,10 @@ class _Stream:
                 self._plane.request("DELETE", f"{load.GANGS}/{name}")
 
 
-class _Probe:
-    """Measures, every tenth of a second, how long the admission of a gang's pod takes, by dry runs."""
+class _AdmissionTimer:
+    """Every tenth of a second, asks the API server to create a gang's pod with `dryRun=All`, and measures how long the
+    answer takes.
+    """
 
     def __init__(self, plane: ControlPlane) -> None:
         self.seconds: list[float] = []

@@ -21,7 +21,7 @@ from gangs.coexistence.ownership import OWN
 from gangs.coexistence.systems import COMPONENTS
 from kube.keys import CONTROLLER_LEASE, GANG, GATE, SYSTEM_NAMESPACE
 from kube.objects import LabelSelector
-from kube.versions import shortcoming
+from kube.versions import scheduler_version, shortcoming, way_of_holding
 from planning.doctor.finding import Finding, Severity
 from planning.messages.wording import listed
 
@@ -274,16 +274,18 @@ def leader(found: Found, now: datetime) -> Finding:
     return Finding(Severity.OK, subject, f"{holder} leads")
 
 
-def version(found: Found) -> Finding:
-    """Check whether this version of Kubernetes lacks a guarantee that gangs need.
+def version(found: Found, schedulers: Found) -> Finding:
+    """Check how the capacity of planned gangs is reserved in this version of Kubernetes.
 
     :param found: the API server's answer at `/version`.
+    :param schedulers: the list of the stock scheduler's pods, as read.
     """
     if not isinstance(found, Mapping):
         return Finding(Severity.WARNING, "Kubernetes", f"its version could not be read: {found}")
-    version = str(found["gitVersion"])
-    lacking = shortcoming(version)
-    subject = f"Kubernetes {version}"
-    if lacking:
+    api_server = str(found["gitVersion"])
+    pods = (schedulers.get("items") or ()) if isinstance(schedulers, Mapping) else ()
+    oldest = scheduler_version(api_server, pods)
+    subject = f"Kubernetes {api_server}"
+    if lacking := shortcoming(oldest):
         return Finding(Severity.WARNING, subject, lacking, "see docs/reference/kubernetes-versions.md")
-    return Finding(Severity.OK, subject, "its scheduler reserves capacity for gated pods")
+    return Finding(Severity.OK, subject, way_of_holding(oldest))

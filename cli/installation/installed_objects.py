@@ -25,8 +25,8 @@ SYSTEM_FILES = (
     "priorityclass.yaml",
     "schedulers.yaml",
 )
-ACCESS_BY_CHOICE = ("atomic-release",)
-"""Folders of manifests/: the optional components that have an access.yaml."""
+ACCESS_BY_CHOICE = (("atomic-release", ("access.yaml",)), ("devices", ("access.yaml", "guard.yaml")))
+"""The optional components that bring rights: folders of manifests/, each with its files."""
 OURS = {"app.kubernetes.io/name": "phalanx"}
 """The label on CRDs that Phalanx has installed. A CRD of the same name that another system installed lacks it."""
 
@@ -67,8 +67,13 @@ def system_objects() -> list[Manifest]:
 
 
 def access_by_choice() -> list[Manifest]:
-    """Return the roles and role bindings that optional components add to an installation."""
-    return [each for name in ACCESS_BY_CHOICE for each in _objects(_manifests() / name / "access.yaml")]
+    """Return the roles, role bindings and policies that optional components add to an installation."""
+    return [each for folder, _ in ACCESS_BY_CHOICE for each in component_objects(folder)]
+
+
+def component_objects(component: str) -> list[Manifest]:
+    """Return the objects of an optional component that brings rights."""
+    return [each for name in dict(ACCESS_BY_CHOICE)[component] for each in _objects(_manifests() / component / name)]
 
 
 def _manifests() -> Traversable:

@@ -29,7 +29,8 @@ class DomainShown:
 
 @dataclass(frozen=True, slots=True)
 class TopologyShown:
-    """A topology with all its domains, parents before children. The first one is the whole cluster, with an empty path.
+    """A topology with all its domains, parents before children. The first domain is the whole cluster, with an empty
+    path.
 
     `outside`: by name of each node outside the topology, the label that it lacks.
     """

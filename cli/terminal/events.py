@@ -1,6 +1,7 @@
 """`phalanx events NAMESPACE/GANG`: the history of a gang since its creation."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,7 +24,7 @@ from gangs.model import Manifest
 from kube.keys import API_VERSION
 from kube.objects import Pod
 from planning.stories.history import POD_WARNINGS, events_path, history, warnings
-from planning.stories.timeline import Step, moment_of, step_of, story
+from planning.stories.timeline import Step, folded, moment_of, step_of, story
 
 _TITLES = ("AFTER", "WHAT", "NOTE")
 _WIDE = ("TIME", "AFTER", "WHAT", "OBJECT", "NOTE")
@@ -115,6 +116,9 @@ class EventPrinter:
             return
         steps = story(self._gang, happened)
         self._start = steps[0].at
+        if self._output != "wide":
+            notes = folded(each.note for each in steps)
+            steps = [replace(each, note=note) for each, note in zip(steps, notes, strict=True)]
         rows = [self._cells(each) for each in steps]
         self._columns.fit(rows)
         styled = [_styled(self._columns.row(row), step) for row, step in zip(rows, steps, strict=True)]

@@ -1,5 +1,6 @@
 """`phalanx gangs`: one line for every gang of any dialect, and with `--all` for every gang that has ended."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -72,7 +73,8 @@ def gangs(
 ) -> None:
     """List the gangs, each with its phase, its bound pods, its domain and the reason for its phase.
 
-    With --all, the gangs that have ended follow: how long each waited and for what, how long it ran, and what it used.
+    The last line counts the gangs that ended within a day, if the webhook can be reached without a forwarded port. With
+    --all, these gangs follow: how long each waited and for what, how long it ran, and what it used.
     The webhook records them from its start, for a day at most. To read the record, you need the ClusterRole
     phalanx-viewer.
 
@@ -99,6 +101,8 @@ def gangs(
     found.sort(key=lambda each: natural_key(f"{each['metadata']['namespace']}/{each['metadata']['name']}"))
     listing = Listing(output, namespaces=all_namespaces)
     listing.show(found, within, past)
+    plain = not (ended or names or watch or output in FORMATS)
+    click.echo(_hint(RecordReader(kubeconfig, service_account, server), within, plain=plain), nl=False, err=True)
     for name in missing:
         click.echo(f"Error: no gang {f'{within}/' if within else ''}{name}", err=True)
     if watch:
@@ -107,6 +111,23 @@ def gangs(
                 listing.tell(manifest, there=there)
     if missing:
         raise SystemExit(1)
+
+
+def _hint(reader: RecordReader, within: str | None, *, plain: bool) -> str:
+    """Return a line about the gangs that have ended; "" if none has. If their number is not known, only a user at a
+    terminal gets the line.
+
+    :param within: the namespace that was listed; None: all namespaces.
+    :param plain: whether the list shows all present gangs as a table; if not, return "".
+    """
+    if not plain:
+        return ""
+    count = reader.count(within)
+    command = f"phalanx gangs {f'-n {within}' if within else '-A'} --all"
+    if count is None:
+        return f"gangs that have ended: {command}\n" if sys.stderr.isatty() else ""
+    gangs = "1 gang" if count == 1 else f"{count} gangs"
+    return f"{gangs} ended in the last day: {command}\n" if count else ""
 
 
 class Listing:

@@ -1,6 +1,6 @@
 """`phalanx topology`: the domains of the live cluster as a tree, each with its capacity and its gangs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import click
 
@@ -11,11 +11,12 @@ from cli.options.looking import FORMAT, KUBECONFIG, WATCH
 from cli.terminal.domains import DomainShown, TopologyShown, pictures
 from cli.text.columns import lines, table
 from cli.text.structured import FORMATS, Json, structured
-from cluster.topology.capacity import CapacityFigures, CapacityReader, Startable
+from cluster.topology.capacity import WHOLE, CapacityFigures, CapacityReader, Startable
 from kube.keys import API_VERSION
 from kube.quantities import written
 from kube.topology import Topology
 from planning.dry_run import Live
+from planning.messages.wording import pods
 
 _SELDOM_SCARCE = ("memory", "ephemeral-storage", "pods")
 """Resources that only `-o wide` shows. Hugepages are shown there only, too."""
@@ -46,17 +47,22 @@ def topology(
     """Show the domains of a topology, or of all topologies: their nodes, free and used capacity, and gangs.
 
     Free is the capacity that a new pod gets without evictions. Reserved capacity is not free. The capacity of
-    terminating pods is free. Exit status 1: the topology or the level does not exist.
+    terminating pods is free. Free capacity on closed nodes, such as cordoned ones, is shown apart: "56 (+8 closed)".
+    Exit status 1: the topology or the level does not exist.
 
-    With --starts, a table shows for each level the domain in which most pods of a size could start together now,
-    without evictions. The table ignores taints and the node constraints of pods. The fragmentation of a level is the
-    part of the free capacity that lies in partly used domains.
+    The last line shows the most pods that could start together in one domain above the nodes now, without evictions.
+    With --starts, a table shows them for each level and each size of pods, and the fragmentation. Both ignore taints
+    and the node constraints of pods. The fragmentation of a level is the part of the free capacity that lies in partly
+    used domains.
     """
+    reader = CapacityReader()
 
     def rendered(live: Live) -> str:
         chosen = _chosen(pictures(live), name, level, nodes=nodes)
-        known = [each.topology for each in chosen] if starts else []
-        return _rendered(chosen, output, CapacityReader().read(live.snapshot, known) if starts else None)
+        if not starts and output in FORMATS:
+            return _rendered(chosen, output)
+        figures = reader.read(live.snapshot, [each.topology for each in chosen])
+        return _rendered(chosen, output, figures, starts=starts)
 
     if not watch:
         click.echo(rendered(live_picture(kubeconfig)[1]), nl=False)
@@ -91,18 +97,46 @@ def _chosen(found: Sequence[TopologyShown], name: str | None, level: str | None,
     return chosen
 
 
-def _rendered(chosen: Sequence[TopologyShown], output: str, figures: CapacityFigures | None = None) -> str:
+def _rendered(
+    chosen: Sequence[TopologyShown], output: str, figures: CapacityFigures | None = None, *, starts: bool = True
+) -> str:
+    """Return the topologies as text.
+
+    :param figures: the capacity figures of the snapshot; None: print none.
+    :param starts: print the figures of all levels and sizes of pods; False: only one line.
+    """
     if output in FORMATS:
         found = [_data(each) | _starts_data(each.topology, figures) for each in chosen]
         return structured({"apiVersion": API_VERSION, "kind": "TopologyReport", "topologies": found}, output)
-    return "\n".join(_text(each, wide=output == "wide") + _starts(each.topology, figures) for each in chosen)
+    below = _starts if starts else _largest_starts
+    return "\n".join(_text(each, wide=output == "wide") + below(each.topology, figures) for each in chosen)
+
+
+def _largest_starts(topology: Topology, figures: CapacityFigures | None) -> str:
+    """Return a line with the most pods that could start together now in one domain of the level above the nodes.
+
+    The line has, for each resource, the smallest and the largest size of pods. "" if the nodes have no counted
+    resource.
+    """
+    if figures is None or not topology.levels:
+        return ""
+    level = topology.levels[-2].name if len(topology.levels) > 1 else WHOLE
+    known = [each for each in figures.startable if (each.topology, each.level) == (topology.full_name, level)]
+    parts = []
+    for resource in dict.fromkeys(each.resource for each in known):
+        sizes = [each for each in known if each.resource == resource]
+        shown = sizes[:1] if len(sizes) == 1 else [sizes[0], sizes[-1]]
+        parts += [_start(each) for each in shown]
+    where = f"in one {level}" if level != WHOLE else "in the cluster"
+    text = f"\nCould start now {where}, without evictions: {'; '.join(parts)}. All levels and sizes: --starts\n"
+    return text if parts else ""
 
 
 def _starts(topology: Topology, figures: CapacityFigures | None) -> str:
     """Return a table with one column for each level, narrower levels to the right.
 
-    Each row of the first kind is a size of pods: the most pods of this size that could start together now, and the
-    domain that holds them. The last rows are the fragmentation of each resource.
+    A row in its first part is for one size of pods. It has the most pods of this size that could start together now in
+    one domain of the level, and this domain. A row in its last part has the fragmentation of one resource.
 
     :param figures: None: return "".
     """
@@ -119,6 +153,12 @@ def _starts(topology: Topology, figures: CapacityFigures | None) -> str:
         shares = {each.level: f"{each.ratio:.0%}" for each in ratios if each.resource == resource}
         rows.append([f"fragmentation, {resource}", *(shares[level] for level in levels)])
     return "\n" + lines(table(["PODS THAT COULD START NOW", *(f"ONE {level.upper()}" for level in levels)], rows))
+
+
+def _start(startable: Startable) -> str:
+    """Return the most pods of one size and their domain, such as "2 pods of 8 nvidia.com/gpu in block-1/rack-03"."""
+    text = f"{pods(startable.pods)} of {written(startable.resource, startable.size)} {startable.resource}"
+    return f"{text} in {'/'.join(startable.path)}" if startable.path else text
 
 
 def _best(startable: Startable) -> str:
@@ -166,6 +206,7 @@ def _data(picture: TopologyShown) -> Json:
                 "nodes": each.room.nodes,
                 "closed": each.room.closed,
                 "free": each.room.free,
+                "freeClosed": each.room.free_closed,
                 "used": each.room.used,
                 "held": each.room.held,
                 "gangs": [
@@ -182,14 +223,15 @@ def _text(picture: TopologyShown, *, wide: bool) -> str:
     above = " > ".join(each.name for each in picture.topology.levels)
     root = picture.domains[0]
     resources = _resources(root, wide=wide)
+    held = {each for each in resources if wide or root.room.held.get(each)}
     titles = ["DOMAIN", "NODES"]
     for resource in resources:
-        titles += [f"{resource.upper()} FREE", "USED", *(["HELD"] if wide else [])]
+        titles += [f"{resource.upper()} FREE", "USED", *(["HELD"] if resource in held else [])]
     rows = [
         [
             f"{branch}{each.path[-1] if each.path else picture.topology.name or 'nodes'}",
             f"{each.room.nodes} ({each.room.closed} closed)" if each.room.closed else str(each.room.nodes),
-            *_amounts(each, resources, wide=wide),
+            *_amounts(each, resources, held),
             _gangs(each, wide=wide),
         ]
         for each, branch in _branches(picture.domains)
@@ -210,11 +252,19 @@ def _resources(root: DomainShown, *, wide: bool) -> list[str]:
     return sorted(there, key=lambda each: (each != "cpu", each in _SELDOM_SCARCE, each))
 
 
-def _amounts(domain: DomainShown, resources: Sequence[str], *, wide: bool) -> Iterator[str]:
-    kinds = (domain.room.free, domain.room.used, domain.room.held)[: 3 if wide else 2]
+def _amounts(domain: DomainShown, resources: Sequence[str], held: Collection[str]) -> Iterator[str]:
+    """Yield the cells of each resource: free, used, and reserved if the resource is in `held`.
+
+    The free capacity on closed nodes is shown apart, such as `56 (+8 closed)`.
+    """
+    room = domain.room
     for resource in resources:
-        for amounts in kinds:
-            yield written(resource, amounts.get(resource, 0))
+        closed = room.free_closed.get(resource, 0)
+        free = written(resource, room.free.get(resource, 0) - closed)
+        yield f"{free} (+{written(resource, closed)} closed)" if closed else free
+        yield written(resource, room.used.get(resource, 0))
+        if resource in held:
+            yield written(resource, room.held.get(resource, 0))
 
 
 def _gangs(domain: DomainShown, *, wide: bool) -> str:

@@ -1,6 +1,6 @@
 """Formats times as ages such as "5m", and durations such as "1h30m"."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 
 from cluster.times import instant
 
@@ -40,3 +40,9 @@ def lasting(duration: float) -> str:
 def ahead(at: datetime, now: datetime) -> str:
     """Return how long from now a time is, such as `in 2h13m`."""
     return f"in {since(now, at)}"
+
+
+def clock(at: datetime, now: datetime) -> str:
+    """Return a time of the day in UTC, such as `14:13 UTC`; with the date if it is not the day of `now`."""
+    there, today = at.astimezone(UTC), now.astimezone(UTC).date()
+    return there.strftime("%H:%M UTC" if there.date() == today else "%Y-%m-%d %H:%M UTC")

@@ -12,7 +12,7 @@ from rich.tree import Tree
 
 from planning.decision import Assignment, Decision, LevelUse, Outcome
 from planning.messages.solve_report import name_of
-from planning.messages.wording import NEAREST_COLUMNS, compressed, nearest_row, pods
+from planning.messages.wording import NEAREST_COLUMNS, compressed, fitting, nearest_row, pods
 from solver.plan import NearDomain
 
 _STYLES = {
@@ -55,12 +55,15 @@ def _parts(decision: Decision) -> Iterator[RenderableType]:
     if decision.explanation.why_here:
         yield Text()
         yield Text(f"  why here: {decision.explanation.why_here}")
+    if decision.explanation.only_in:
+        yield Text()
+        yield Text(f"  may run only in {decision.explanation.only_in}")
     if decision.explanation.nearest:
         yield Text()
         yield _nearest(decision.explanation.nearest)
     if decision.explanation.would_fit_if:
         yield Text()
-        yield from (Text(f"  would fit if: {change}") for change in decision.explanation.would_fit_if)
+        yield from (Text(f"  would fit if: {change}") for change in decision.explanation.changes)
 
 
 def _headline(decision: Decision) -> Text:
@@ -78,17 +81,33 @@ def _members(decision: Decision) -> Text:
     above = decision.levels[:-1]
     sets = len({each.member.pod_set for each in decision.assignments}) > 1
     paths = {each.path[-1]: each.path for each in decision.levels[-1].domains}
+    devices = any(each.devices for each in decision.assignments)
     columns = ["POD", *(["SET"] if sets else []), "NODE", *(level.level.upper() for level in above)]
+    columns += ["DEVICES"] if devices else []
     rows = [
         [
             _pod_name(each, decision),
             *([each.member.pod_set] if sets else []),
             each.node,
             *paths[each.node][: len(above)],
+            *([_devices(each)] if devices else []),
         ]
         for each in decision.assignments
     ]
     return _columns(columns, rows)
+
+
+def _devices(assignment: Assignment) -> str:
+    """Return the devices of a member by request: `gpu: gpu-0, gpu-1`. The name of a pool that is not the node's is
+    written before the device.
+    """
+    by_request: dict[str, list[str]] = {}
+    for claim in assignment.devices:
+        for each in claim.devices:
+            device = each.device
+            name = device.device if device.pool == assignment.node else f"{device.pool}/{device.device}"
+            by_request.setdefault(each.request, []).append(name)
+    return "; ".join(f"{request}: {compressed(names)}" for request, names in by_request.items())
 
 
 def _pod_name(assignment: Assignment, decision: Decision) -> str:
@@ -131,7 +150,10 @@ def _nodes_in(path: tuple[str, ...], nodes: LevelUse) -> str:
 
 
 def _nearest(nearest: Iterable[NearDomain]) -> Text:
-    rows = [nearest_row(each.path, each.fits, each.needed, each.nodes, each.excluded) for each in nearest]
+    rows = [
+        nearest_row(each.path, fitting(each.fits, each.needed, each.fits_now), each.nodes, each.excluded)
+        for each in nearest
+    ]
     return _columns(NEAREST_COLUMNS, rows)
 
 

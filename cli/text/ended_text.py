@@ -71,7 +71,7 @@ def _facts(gang: Json, earlier: int) -> Iterator[Sequence[str]]:
     else:
         yield "started", "never"
         yield "finished", f"{gang['finished']}, {lasting(gang['waitedSeconds'])} after it was submitted"
-    yield "waited", waits(gang["waitedFor"]) or "not at all, as far as the record shows"
+    yield "waited", _waits_in_all(gang) or "not at all, as far as the record shows"
     yield "evictions", _evictions(gang)
     yield "restarts", str(gang["restarts"])
     yield "used", _used(gang["hours"])
@@ -90,6 +90,22 @@ def waits(waited: Iterable[Json]) -> str:
     :param waited: the field `waitedFor` of `/v1/history`, the longest wait first.
     """
     return ", ".join(f"{lasting(each['seconds'])} {_reason(each['reason'])}" for each in waited)
+
+
+def _waits_in_all(gang: Json) -> str:
+    """Return the waits of a gang with their sum, if there are several, and the part of it after the gang's first start.
+
+    The parts are in whole seconds, so that they add up: `40s: 20s for quota (QuotaExhausted), 20s for capacity
+    (NoRoom); 6s of it after its first start`.
+    """
+    waited = [{**each, "seconds": round(each["seconds"])} for each in gang["waitedFor"]]
+    total = sum(each["seconds"] for each in waited)
+    text = waits(waited)
+    if len(waited) > 1:
+        text = f"{lasting(total)}: {text}"
+    later = total - round(gang["waitedSeconds"])
+    # A difference of a second is rounding.
+    return f"{text}; {lasting(later)} of it after its first start" if gang["started"] and later > 1 else text
 
 
 def _reason(reason: str) -> str:
@@ -125,7 +141,7 @@ def _steps(gang: Json) -> Iterator[tuple[datetime, str, str]]:
     for each in gang.get("displaced") or ():
         yield moment(each["at"]), "evicted", "".join(_cause(each))
     told = [f"{gang['outcome']}; used {_used(gang['hours'])}"]
-    if waited := waits(gang["waitedFor"]):
+    if waited := _waits_in_all(gang):
         told.append(f"waited {waited}")
     if gang["restarts"]:
         told.append(f"restarts: {gang['restarts']}")

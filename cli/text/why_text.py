@@ -10,12 +10,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from cli.text.ages import age, ahead, lasting
+from cli.text.ages import age, ahead, clock, lasting
 from gangs.model import Manifest
 from kube.keys import PLANNED_NODE
 from kube.names import natural_key
 from kube.placeholders import is_seat
-from planning.messages.wording import NEAREST_COLUMNS, compressed, nearest_row
+from planning.messages.wording import NEAREST_COLUMNS, compressed, fitting, nearest_row
 from planning.stories.facts import (
     GangFacts,
     StartEstimate,
@@ -23,12 +23,13 @@ from planning.stories.facts import (
     left_over,
     pod_state,
     presence,
+    restarted,
     shared,
     since,
     waited,
     wants,
 )
-from planning.stories.timeline import moment
+from planning.stories.timeline import folded, moment
 
 NO_LEADER_SECONDS = 60
 """If the controllers' Lease is overdue by its duration and so many seconds more, no controller counts as leading."""
@@ -59,6 +60,8 @@ def _parts(story: GangFacts, now: datetime) -> Iterator[RenderableType]:
     """Yield the parts of the text: the message and the remedies first, then the facts, the pods and the events."""
     yield _headline(story)
     yield Text(f"  {story.status.get('message') or 'nothing has been decided yet'}")
+    if line := restarted(story.status):
+        yield Text(f"  {line}")
     for lines in _answers(story):
         yield Text()
         yield from (Text(f"  {line}") for line in lines)
@@ -74,8 +77,13 @@ def _parts(story: GangFacts, now: datetime) -> Iterator[RenderableType]:
 
 
 def _answers(story: GangFacts) -> Iterator[Sequence[str]]:
-    """Yield groups of lines: which changes would help, why the plan uses its domains, and why extra members wait."""
+    """Yield groups of lines: the few domains that the gang may use, which changes would help, why the plan uses its
+    domains, and why extra members wait.
+    """
     explanation = story.status.get("explanation") or {}
+    if only_in := explanation.get("onlyIn"):
+        named = f", by {compressed(story.beside)}" if story.beside else ""
+        yield [f"may run only in {only_in}{named}"]
     if changes := explanation.get("wouldFitIf"):
         yield [f"would fit if: {change}" for change in changes]
     if why_here := explanation.get("whyHere"):
@@ -105,7 +113,10 @@ def _facts(story: GangFacts, now: datetime) -> Iterator[Sequence[str]]:
     if start := since(story.status):
         yield "since", f"{start} ({age(start, now)} ago)"
     if (seconds := waited(story.manifest)) is not None:
-        yield "waited", f"{lasting(seconds)} from its creation to its placement"
+        yield (
+            "waited",
+            f"{lasting(seconds)} from its creation to its {'last ' if story.status.get('restarts') else ''}placement",
+        )
     if restarts := story.status.get("restarts"):
         yield "restarts", str(restarts)
     if story.place is not None:
@@ -118,10 +129,13 @@ def _facts(story: GangFacts, now: datetime) -> Iterator[Sequence[str]]:
 
 
 def _estimate(start: StartEstimate, now: datetime) -> str:
-    """Return an estimated start as text, such as `in 2h13m (an estimate: …)`, or `unknown:` and the reason."""
+    """Return an estimated start as text, such as `in 2h13m, at 14:13 UTC (an estimate: …)`, or `unknown:` and the
+    reason.
+    """
     if start.at is None:
         return f"unknown: {start.unknown}"
-    return f"{ahead(start.at, now)} (an estimate: when the quota is free, if gangs end as expected)"
+    end = f"the quota is free when {start.after} ends as expected" if start.after else "when the quota is free"
+    return f"{ahead(start.at, now)}, at {clock(start.at, now)} (an estimate: {end})"
 
 
 def leader_trouble(leader: Manifest | None, now: datetime) -> str:
@@ -192,16 +206,23 @@ def _victims(story: GangFacts) -> RenderableType | None:
 
 def _nearest(story: GangFacts) -> RenderableType | None:
     rows = [
-        nearest_row(each["path"], each["fits"], each["needed"], each["nodes"], each.get("excluded") or {})
+        nearest_row(
+            each["path"],
+            fitting(each["fits"], each["needed"], each.get("fitsWithoutEvictions")),
+            each["nodes"],
+            each.get("excluded") or {},
+        )
         for each in (story.status.get("explanation") or {}).get("nearest") or ()
     ]
     return _table(NEAREST_COLUMNS, rows) if rows else None
 
 
 def _history(events: Iterable[Manifest], now: datetime) -> RenderableType:
+    order = sorted(events, key=_last)
+    notes = folded(event.get("message", "") for event in order)
     rows = [
-        (_seen(event, now), event.get("type", ""), event.get("reason", ""), event.get("message", ""))
-        for event in sorted(events, key=_last)
+        (_seen(event, now), event.get("type", ""), event.get("reason", ""), note)
+        for event, note in zip(order, notes, strict=True)
     ]
     return _table(("SEEN", "TYPE", "REASON", "NOTE"), rows)
 

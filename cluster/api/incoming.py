@@ -46,7 +46,10 @@ class Incoming(http.client.HTTPResponse):
 
 
 class _Raw(io.RawIOBase):
-    """The raw stream of a connection, which can be held: while `held` is True, a read returns no bytes at once."""
+    """The raw stream of a connection. While `held` is True, a read does not wait for data: it returns None immediately.
+
+    So the buffer above it can be inspected without waiting.
+    """
 
     def __init__(self, below: io.RawIOBase) -> None:
         super().__init__()

@@ -54,7 +54,10 @@ write may be sent any more, because the term of a leader is over.
 
 
 class _Sending(threading.local):
-    """The allowance of the request that this thread is sending. The connection calls it right before it sends."""
+    """The `Allowance` of the request that this thread is sending: it raises if the leader's term is over.
+
+    The connection calls the `Allowance` right before it sends the request.
+    """
 
     allowance: Allowance | None = None
 
@@ -63,9 +66,9 @@ _SENDING = _Sending()
 
 
 class _Connection(urllib3.connection.HTTPConnection):
-    """A connection that checks the allowance again right before it sends a request.
+    """A connection that calls the request's `Allowance` again right before it sends the request.
 
-    Connecting may take so long that the leader's term has ended by then.
+    Connecting may take so long that the leader's term has ended by then. The `Allowance` raises in this case.
     """
 
     incoming: Incoming | None = None
@@ -84,7 +87,7 @@ class _Connection(urllib3.connection.HTTPConnection):
 
 
 class _SafeConnection(_Connection, urllib3.connection.HTTPSConnection):
-    """A TLS connection that checks the allowance like `_Connection`."""
+    """A TLS connection that calls the request's `Allowance` right before it sends a request, like `_Connection`."""
 
 
 class _Pool(urllib3.HTTPConnectionPool):
@@ -120,6 +123,8 @@ class Transport:
 
     def within(self, allowance: Allowance) -> "Transport":
         """Return a transport for the same API server and identity that calls `allowance` before every request but GETs.
+
+        `allowance` raises an exception if the leader that sends the request may write no more.
 
         The seconds that `allowance` returns are the time limit of the request. They are also sent to the API server as
         `timeout`. So the API server carries out no write after the client has stopped waiting for it.

@@ -99,6 +99,7 @@ def _pod_status(pod: Pod) -> PodStatus:
         init_container_statuses=_shared_all(given[1]) if given else (),
         allocated_resources=_shared(status.allocated_resources) if given else None,
         resources=_shared(status.resources) if given else None,
+        resource_claim_statuses=status.resource_claim_statuses,
     )
 
 

@@ -19,14 +19,17 @@ from cluster.caches.journal import Journal
 from cluster.caches.manifest_sinks import Manifests, ManifestsOfKind
 from cluster.caches.reflector import Reflector, Sink
 from cluster.caches.reflector_timing import DEFAULT_TIMING, ReflectorTiming
-from cluster.caches.sinks import Grouping, Nodes, Pods, Table, ungrouped
+from cluster.caches.sinks import Grouping, Nodes, Pods, Table, WithFirst, ungrouped
 from cluster.caches.trouble import Trouble
 from cluster.capturing import Capture, Protected, unprotected
-from cluster.classes import DEVICE_CLASSES, DeviceClass, RuntimeClass
+from cluster.classes import RuntimeClass
+from cluster.devices.claims import DeviceObjects
+from cluster.devices.holdings import CLAIMS_PATH, NO_DEVICES, RULES_PATH, DeviceView, without_taking
 from cluster.snapshot import Snapshot
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
 from kube import keys
 from kube.catalog import Catalog, ObjectKey
+from kube.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice, paths
 from kube.objects import Namespace, Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
 from kube.topology import Topology
 from timing.clock import SYSTEM_CLOCK, Clock
@@ -90,9 +93,22 @@ class ClusterCache:
         self._storage_classes: Table[StorageClass] = Table(self, self._journals)
         self._runtime_classes: Table[RuntimeClass] = Table(self, self._journals)
         self._device_classes: Table[DeviceClass] = Table(self, self._journals)
+        self._resource_claims: Table[ResourceClaim] = Table(self, self._journals)
+        self._taint_rules: Table[DeviceTaintRule] = Table(self, self._journals)
+        self._slices: Table[ResourceSlice] = Table(self, self._journals)
+        self._claim_templates: Table[ResourceClaimTemplate] = Table(self, self._journals)
+        self._foreign_rules: tuple[tuple[DeviceTaintRule, ...], tuple[DeviceTaintRule, ...]] = (), ()
+        self._devices_seen: tuple[object, ...] = ()
+        """The tables and flags from which `_devices` was built."""
+        self._devices = NO_DEVICES
         self._manifests = Manifests(self, self._journals)
         self._further: list[FurtherKinds] = []
+        self._of_devices = tuple(self._reading_devices(transport, timing))
         self._reflectors = [*self._own(transport, timing), *self._others(transport, kinds, timing)]
+        self._by_plural: dict[str, list[Reflector[Any]]] = {}
+        """The reflectors by the plural name of their resource; several API groups may have one of the same name."""
+        for each in (*self._reflectors, *self._of_devices):
+            self._by_plural.setdefault(each.name.rpartition("/")[2], []).append(each)
         self._discovery = Discovery(transport, self._wake_missing, clock=clock)
 
     def _own(self, transport: Transport, timing: ReflectorTiming) -> Iterator[Reflector[Any]]:
@@ -111,9 +127,31 @@ class ClusterCache:
             ("/apis/node.k8s.io/v1/runtimeclasses", RuntimeClass, self._runtime_classes),
         ):
             yield Reflector(transport, [path], kind, table, timing=timing, clock=clock)
+        classes = WithFirst(self._device_classes, self._want_devices)
         yield Reflector(
-            transport, DEVICE_CLASSES, DeviceClass, self._device_classes, optional=True, timing=timing, clock=clock
+            transport, paths("deviceclasses"), DeviceClass, classes, optional=True, timing=timing, clock=clock
         )
+
+    def _reading_devices(self, transport: Transport, timing: ReflectorTiming) -> Iterator[Reflector[Any]]:
+        """Yield the reflectors of claims, rules, slices and templates.
+
+        They make no request before the first DeviceClass exists. The cache is complete without them, because an
+        installation may lack the right to read them.
+        """
+        for path, kind, table in (
+            (CLAIMS_PATH, ResourceClaim, self._resource_claims),
+            (RULES_PATH, DeviceTaintRule, self._taint_rules),
+            ("/apis/resource.k8s.io/v1/resourceslices", ResourceSlice, self._slices),
+            ("/apis/resource.k8s.io/v1/resourceclaimtemplates", ResourceClaimTemplate, self._claim_templates),
+        ):
+            sink: Sink[Any] = table
+            yield Reflector(
+                transport, [path], kind, sink, optional=True, timing=timing, clock=self._clock, wanted=threading.Event()
+            )
+
+    def _want_devices(self) -> None:
+        for each in self._of_devices:
+            each.want()
 
     def _others(
         self, transport: Transport, kinds: Iterable[GroupKind], timing: ReflectorTiming
@@ -169,13 +207,17 @@ class ClusterCache:
     @property
     def reflectors(self) -> Sequence[Reflector[Any]]:
         """The reflectors of all resources but user-defined kinds. A simulation drives them itself, without `start`."""
-        return self._reflectors
+        return [*self._reflectors, *self._of_devices]
 
     def _own_threads(self) -> "list[Reflector[Any] | Discovery]":
-        return [self._discovery, *self._reflectors]
+        return [self._discovery, *self._reflectors, *self._of_devices]
 
     def _wake_missing(self) -> None:
-        for each in (*self._reflectors, *(one for further in self._further for one in further.reflectors())):
+        for each in (
+            *self._reflectors,
+            *self._of_devices,
+            *(one for further in self._further for one in further.reflectors()),
+        ):
             each.wake()
 
     def stop(self, timeout: float = 1.0) -> None:
@@ -213,7 +255,7 @@ class ClusterCache:
 
     def listed(self, plural: str) -> bool:
         """Whether the objects of a resource have been listed once. `plural`: its name, such as "pods"."""
-        return all(each.synced for each in self._reflectors if each.name.endswith(f"/{plural}"))
+        return all(each.synced for each in self._by_plural.get(plural, ()))
 
     def wait_synced(self, timeout: float) -> bool:
         """Wait until `synced`; False if that takes longer than `timeout` seconds."""
@@ -233,7 +275,7 @@ class ClusterCache:
 
     def seen(self, plural: str) -> int:
         """Return the resourceVersion up to which the cache shows all changes of a resource, such as "pods"."""
-        return max((each.seen for each in self._reflectors if each.name.endswith(f"/{plural}")), default=0)
+        return max((each.seen for each in self._by_plural.get(plural, ())), default=0)
 
     def version(self) -> int:
         """Return the version of the cache: the number of changes so far."""
@@ -300,9 +342,43 @@ class ClusterCache:
                     volumes=claims_of(self._claims.all(), self._volumes.all(), self._storage_classes.all()),
                     runtime_classes=self._runtime_classes.all(),
                     device_classes=self._device_classes.all(),
+                    devices=self._device_objects(),
                     version=version,
                 )
             return self._snapshot
+
+    def devices(self) -> DeviceView:
+        """Return the claims and rules of devices. It is the same object as before if none of them has changed."""
+        with self._changed:
+            claims, rules, *_ = self._of_devices
+            parts = self._resource_claims.all(), self._taint_rules.all(), self._device_classes.all()
+            seen = (*parts, claims.served, rules.served)
+            if len(seen) != len(self._devices_seen) or any(
+                now is not before for now, before in zip(seen, self._devices_seen, strict=True)
+            ):
+                classes = {each.metadata.name: each for each in parts[2]}
+                self._devices = DeviceView(parts[0], parts[1], classes, known=claims.served, taints=rules.served)
+                self._devices_seen = seen
+            return self._devices
+
+    def _device_objects(self) -> DeviceObjects | None:
+        """Return the objects from which devices are planned; None if one of the kinds cannot be read.
+
+        DeviceTaintRules may be missing, because an API server before 1.37 does not serve them.
+        """
+        claims, _, slices, templates = self._of_devices
+        if not (claims.served and slices.served and templates.served):
+            return None
+        rules = self._taint_rules.all()
+        if self._foreign_rules[0] is not rules:
+            self._foreign_rules = rules, without_taking(rules)
+        return DeviceObjects(
+            self._slices.all(),
+            self._device_classes.all(),
+            self._resource_claims.all(),
+            self._claim_templates.all(),
+            self._foreign_rules[1],
+        )
 
     def next_departure(self) -> datetime | None:
         """Return the next time at which a terminating pod begins to count differently; None if none will.

@@ -9,7 +9,7 @@ import logging
 import random
 import threading
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from http import HTTPStatus
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -66,6 +66,13 @@ class _StaleError(Exception):
     """The watch cannot continue from its resource version, so the resource must be listed again."""
 
 
+@lru_cache(maxsize=64)
+def _decoders(kind: type[T]) -> tuple[Callable[[bytes], Page[T]], Callable[[bytes | msgspec.Raw], T]]:
+    """Return the decoders of a page of a list, and of one object. Most of a cache's reflectors share those of dicts."""
+    page = msgspec.json.Decoder(Page[kind], strict=False)  # type: ignore[valid-type]
+    return page.decode, msgspec.json.Decoder(kind, strict=False).decode
+
+
 class Reflector(Generic[T]):
     """Copies the objects of one resource into a sink, by list and watch.
 
@@ -78,6 +85,7 @@ class Reflector(Generic[T]):
     :param optional: whether the resource may be missing. A missing resource counts as synced and empty.
     :param of_kind: the expected kind, if a user's object names the path; "": not checked. The kind is looked up before
         each list. A resource of another kind, or a cluster-scoped one, counts as not installed.
+    :param wanted: the thread makes no request before this event is set (`want`); None: it begins at once.
     """
 
     def __init__(
@@ -94,16 +102,17 @@ class Reflector(Generic[T]):
         on_change: Callable[[], None] | None = None,
         of_kind: str = "",
         clock: Clock = SYSTEM_CLOCK,
+        wanted: threading.Event | None = None,
     ) -> None:
         self.name = paths[0]
+        self._wanted = wanted
         self._clock = clock
         self._on_change = on_change
         self.relists = 0
         self._transport = transport
         self._paths = paths
         self._path = paths[0]
-        self._decode_page = msgspec.json.Decoder(Page[kind], strict=False).decode  # type: ignore[valid-type]
-        self._decode_object = msgspec.json.Decoder(kind, strict=False).decode
+        self._decode_page, self._decode_object = _decoders(kind)  # type: ignore[arg-type]  # a type is hashable
         self._sink = sink
         self._trim: Callable[[T], T] = trim or (lambda item: item)
         self._field_selector = field_selector
@@ -142,10 +151,16 @@ class Reflector(Generic[T]):
         """Ask the thread to end, and close its watch. Return at once; `join` waits for the end of the thread."""
         self._stopping.set()
         self._woken.set()
+        self.want()
         if (response := self._response) is not None:
             # The thread may be closing the response itself at this moment; then there is nothing left to cut.
             with contextlib.suppress(ValueError, RuntimeError, OSError):
                 response.shutdown()
+
+    def want(self) -> None:
+        """Let a reflector that was created with `wanted` begin."""
+        if self._wanted is not None:
+            self._wanted.set()
 
     def wake(self) -> None:
         """Request a missing resource again at once, because the served kinds have changed and it may be installed."""
@@ -176,6 +191,12 @@ class Reflector(Generic[T]):
         """Whether a watch can continue from the last seen version. If not, the resource must be listed first."""
         return self._version is not None
 
+    @property
+    def served(self) -> bool:
+        """Whether the resource has been listed once, and the API server still serves it and allows reading it."""
+        lacking = (TroubleReason.NOT_SERVED, TroubleReason.FORBIDDEN)
+        return self.synced and (self.trouble is None or self.trouble.reason not in lacking)
+
     def list_once(self) -> Rest:
         """List all objects into the sink. Return the pause before the next request. A failure is in `trouble`."""
         return self._attempt(self._list)
@@ -188,6 +209,8 @@ class Reflector(Generic[T]):
         return self._attempt(partial(self._take, line))
 
     def _run(self) -> None:
+        if self._wanted is not None:
+            self._wanted.wait()
         while not self._stopping.is_set():
             rest = self._attempt(self._watch) if self.listed else self.list_once()
             if rest.until_woken:

@@ -42,6 +42,43 @@ class HasMetadata(Protocol):
 Kept = TypeVar("Kept", bound=HasMetadata)
 
 
+T_contra = TypeVar("T_contra", contravariant=True)
+
+
+class _Storing(Protocol[T_contra]):
+    """A `Sink` (`cluster.caches.reflector`)."""
+
+    def replace(self, objects: Sequence[T_contra], api_version: str) -> None: ...
+    def put(self, item: T_contra) -> None: ...
+    def drop(self, item: T_contra) -> None: ...
+
+
+class WithFirst(Generic[T_contra]):
+    """A `Sink` that passes all objects on, and calls `begin` whenever it has passed one on.
+
+    :param begin: called often; it must be cheap.
+    """
+
+    def __init__(self, sink: _Storing[T_contra], begin: Callable[[], None]) -> None:
+        self._sink = sink
+        self._begin = begin
+
+    def replace(self, objects: Sequence[T_contra], api_version: str) -> None:
+        """Replace all objects of the kind."""
+        self._sink.replace(objects, api_version)
+        if objects:
+            self._begin()
+
+    def put(self, item: T_contra) -> None:
+        """Add or update an object."""
+        self._sink.put(item)
+        self._begin()
+
+    def drop(self, item: T_contra) -> None:
+        """Remove an object."""
+        self._sink.drop(item)
+
+
 class Table(Generic[Kept]):
     """A `Sink` that stores the objects of one kind by namespace and name."""
 
@@ -147,10 +184,11 @@ class Nodes(Table[Node]):
         self._capture = capture
         self._labels: dict[str, frozenset[str]] = {}
         self._counts: Counter[str] = Counter()
+        self._found: Topology | None = None
 
     def found(self) -> Topology | None:
         """Return the topology that the well-known labels of all nodes describe; None if there are no such labels."""
-        return found_by(self._counts)
+        return self._found
 
     def _added(self, item: Node) -> None:
         _readable(f"Node {item.metadata.name}", self._capture.put_node, item)
@@ -162,8 +200,10 @@ class Nodes(Table[Node]):
 
     def _count(self, name: str, labels: frozenset[str]) -> None:
         before = self._labels.pop(name, frozenset())
-        self._counts.subtract(before - labels)
-        self._counts.update(labels - before)
+        if labels != before:
+            self._counts.subtract(before - labels)
+            self._counts.update(labels - before)
+            self._found = found_by(self._counts)
         if labels:
             self._labels[name] = labels
 

@@ -9,6 +9,8 @@ from cluster.snapshot import Snapshot
 from cluster.volumes import claim_names
 from kube.objects import Pod
 
+CLAIMS = "dynamic resource claims (spec.resourceClaims)"
+"""The phrase for the resource claims of a pod, for messages."""
 Groups = tuple[str | None, ...]
 """For each node, the domain in which it counts towards one limit; None if the limit does not concern the node."""
 
@@ -51,7 +53,7 @@ def unmodelled(pod: Pod, siblings: Sequence[Pod] = (), snapshot: Snapshot | None
 def _of_the_pod(pod: Pod) -> Iterator[str]:
     spec = pod.spec
     if spec.resource_claims:
-        yield "dynamic resource claims (spec.resourceClaims)"
+        yield CLAIMS
     if any(each.when_unsatisfiable == "ScheduleAnyway" for each in spec.topology_spread_constraints):
         yield "soft topology spread (whenUnsatisfiable: ScheduleAnyway)"
     affinity = spec.affinity

@@ -91,7 +91,7 @@ MayGo = Callable[[Tenant], bool]
 
 
 def nobody_goes(_tenant: Tenant) -> bool:
-    """Return False, as the `MayGo` of a pod for which no other pod may be evicted."""
+    """Return False: the pod may not be evicted. It is the argument `may_go` for a pod for which no pod is evicted."""
     return False
 
 

@@ -52,7 +52,9 @@ class SpreadCounts:
         return self._pods[domain]
 
     def refuses(self, node: Node, beside: int = 0) -> bool:
-        """Whether the scheduler would refuse to bind the constraint's pod to this node now, because of `maxSkew`.
+        """Whether the scheduler would refuse to bind the constraint's pod to this node now.
+
+        The scheduler refuses a node that lacks the topology key, and a node whose domain would exceed `maxSkew`.
 
         :param beside: assume that so many more pods count in the node's domain, and none in other domains.
         """

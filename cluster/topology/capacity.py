@@ -162,7 +162,7 @@ class CapacityReader:
 
 
 def _columns(shape: _Shape) -> Iterator[tuple[str, int, tuple[int, ...]]]:
-    """Yield each resource with the position of its first column and its sizes of pods."""
+    """Yield, for each resource, its name, its first column in a node's row of figures, and its sizes of pods."""
     first = 0
     for name, sizes in shape:
         yield name, first, sizes
@@ -170,7 +170,7 @@ def _columns(shape: _Shape) -> Iterator[tuple[str, int, tuple[int, ...]]]:
 
 
 def _width(shape: _Shape) -> int:
-    """Return the number of columns of all resources."""
+    """Return the number of columns that a node's row of figures has."""
     return sum(_COUNTS + len(sizes) for _, sizes in shape)
 
 

@@ -30,9 +30,9 @@ def free_and_terminating_on(state: NodeState) -> tuple[Amounts, Amounts]:
 
 
 def free_under(tree: DomainTree, states: Iterable[NodeState]) -> dict[Path, dict[str, int]]:
-    """Return the free capacity of every domain above the nodes, by the domain's path; the empty path is all nodes.
+    """Return the free capacity of every domain above the nodes, by the domain's path.
 
-    It is the sum of `free_on` over the nodes of the domain.
+    It is the sum of `free_on` over the nodes of the domain. The empty path has the sum of the whole topology.
     """
     totals: dict[Path, dict[str, int]] = {path: {} for path in ((), *tree.counts)}
     leaves: dict[Path, dict[str, int]] = {}
@@ -50,7 +50,8 @@ class DomainRoom:
     """The capacity of a domain, by resource in base units.
 
     `nodes`: the number of its nodes. `closed`: how many of them are cordoned, tainted or not ready. `free`: see
-    `free_on`. `used`: the requests of bound and released pods that do not terminate. `held`: reserved capacity.
+    `free_on`; it includes the capacity on closed nodes. `used`: the requests of bound and released pods that do not
+    terminate. `held`: reserved capacity. `free_closed`: the part of `free` on closed nodes.
     """
 
     nodes: int = 0
@@ -58,18 +59,27 @@ class DomainRoom:
     free: dict[str, int] = field(default_factory=dict)
     used: dict[str, int] = field(default_factory=dict)
     held: dict[str, int] = field(default_factory=dict)
+    free_closed: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: "DomainRoom") -> None:
         """Add the amounts of another domain, or of a node, to this one."""
         self.nodes += other.nodes
         self.closed += other.closed
-        for total, part in ((self.free, other.free), (self.used, other.used), (self.held, other.held)):
+        for total, part in (
+            (self.free, other.free),
+            (self.used, other.used),
+            (self.held, other.held),
+            (self.free_closed, other.free_closed),
+        ):
             _add(total, part)
 
 
 def room_on(state: NodeState) -> DomainRoom:
     """Return the capacity of one node in the form of a domain's capacity, to be added up."""
-    found = DomainRoom(nodes=1, closed=int(not state.open), free=dict(free_on(state)))
+    free = free_on(state)
+    found = DomainRoom(nodes=1, closed=int(not state.open), free=dict(free))
+    if not state.open:
+        found.free_closed = dict(free)
     for tenant in state.tenants:
         if not tenant.terminating:
             _add(found.held if tenant.reserved else found.used, tenant.requests)
@@ -77,7 +87,7 @@ def room_on(state: NodeState) -> DomainRoom:
 
 
 def rooms_under(tree: DomainTree, states: Iterable[NodeState]) -> dict[Path, DomainRoom]:
-    """Return the capacity of every domain, nodes included, by the domain's path; the empty path is all nodes."""
+    """Return the capacity of every domain, nodes included, by the domain's path; the empty path is the topology."""
     rooms = {path: DomainRoom() for path in ((), *tree.counts)}
     for state in states:
         if (path := tree.path_of.get(state.name)) is not None:

@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from cluster.snapshot import Snapshot
-from controller.acting.placeholders import free, hold
+from controller.acting.holding import DeviceHolder, DeviceStep
+from controller.acting.placeholders import HoldingClasses, free, hold, must_wait, swap
 from controller.acting.probe import Probes
 from controller.acting.release_groups import (
     blocking,
@@ -20,7 +21,7 @@ from controller.acting.release_groups import (
 from controller.acting.unfinished_steps import UnfinishedSteps
 from controller.cluster_view import ClusterView
 from controller.error_backoff import ErrorBackoff
-from controller.reconcile_state import Effects, Plan, ReconcileState
+from controller.reconcile_state import NO_EFFECTS, Effects, Plan, ReconcileState
 from controller.release.next_step import (
     AwaitVictims,
     Cause,
@@ -33,6 +34,7 @@ from controller.release.next_step import (
     Release,
     Renominate,
     TakeOver,
+    planned_members,
 )
 from controller.release.patches import in_order, release_patch
 from controller.release.pinning import solved_domain
@@ -40,7 +42,7 @@ from controller.release.records import PlannedVictim, PlanRecord, record_from
 from controller.scheduling.planning_queue import PlanningQueue
 from controller.status.conditions import Condition
 from controller.status.reporting import Reporter
-from controller.writes.writer import Result, Writer, Written
+from controller.writes.writer import Result, Write, Writer, Written
 from gangs.model import Gang, GangKey
 from kube.keys import GATE, RELEASE_BEGUN
 from kube.objects import Pod
@@ -70,14 +72,17 @@ class PlanExecutor:
         self._planning_queue = planning_queue
         self._error_backoff = error_backoff
         self._probes = probes
+        self._devices = DeviceHolder(writer, clock=clock)
         self._unfinished = UnfinishedSteps(reporter)
+        self._classes = HoldingClasses(writer)
 
     def execute(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, Effects]:
         """Carry out the step of every gang. Before that, check whether the scheduler has tried the probe pod: if it
         has, it has seen all nominations that were written before the probe.
         """
         self._probes.read(cluster_view.system)
-        return self._error_backoff.run_steps(gang_states, lambda each: self._act(each, cluster_view))
+        self._devices.read(cluster_view)
+        return self._error_backoff.run_steps(gang_states, lambda each: self._step(each, cluster_view))
 
     def finish(
         self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView, known: Collection[GangKey]
@@ -89,14 +94,20 @@ class PlanExecutor:
         """
         self._probes.keep({gang_state.record.plan_id for gang_state in gang_states if gang_state.record is not None})
         self._probes.send()
+        self._devices.finish(gang_states, cluster_view)
         self._unfinished.keep(known)
         for key, held in cluster_view.placeholders.items():
             if cluster_view.kept.gang(key) is None and key not in known:
                 free(self._writer, held.values())
 
-    def _act(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
+    def _step(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
         self._unfinished.settle(gang_state, partial(_members, gang_state))
-        effects = Effects()
+        if isinstance(gang_state.step, DeviceStep):
+            return self._devices.act(gang_state, gang_state.step, cluster_view)
+        return self._act(gang_state, cluster_view)
+
+    def _act(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
+        effects = NO_EFFECTS
         match gang_state.step:
             case NeedPlan() if not gang_state.deferred:
                 effects = self._begin(gang_state, gang_state.step, cluster_view)
@@ -128,10 +139,12 @@ class PlanExecutor:
 
         If the gang has no plan, or the record fails, the capacity that was reserved for the gang is freed.
         """
-        effects, kept = Effects(), set[str]()
+        effects, kept = NO_EFFECTS, set[str]()
+        if gang_state.record is None and (stale_claims := self._devices.held_by(gang_state, cluster_view)):
+            effects = self._devices.give_up(gang_state, stale_claims)
         if step.cause is not None:
             self._reporter.invalidated(gang_state, step)
-            effects = Effects.of(self._spare(gang_state, cluster_view))
+            effects = effects.then(Effects.of(self._spare(gang_state, cluster_view)))
         self._unfinished.begin(gang_state)
         if gang_state.record is not None:
             recorded, status_written = self._reporter.write_status(gang_state)
@@ -153,12 +166,15 @@ class PlanExecutor:
         probe pod.
 
         The first nomination under a plan also writes the pod's condition PodScheduled (`UnfinishedSteps.conditions`).
+        If the scheduler must try new placeholders first, a later reconcile nominates these.
         """
         written = self._nominate(gang_state, members, self._unfinished.conditions(gang_state, cluster_view))
-        held = all(each.done for each in written)
-        if held:
+        done = all(each.done for each in written)
+        if any(map(must_wait, members)):
+            return Effects.of(written, settled=done)
+        if done:
             self._unfinished.nominated(gang_state, _members(gang_state))
-        return Effects.of(written, settled=held and self._wants_probe(gang_state, cluster_view))
+        return Effects.of(written, settled=done and self._wants_probe(gang_state, cluster_view))
 
     def _spare(self, gang_state: ReconcileState, cluster_view: ClusterView) -> list[Written]:
         """Protect the victims of an invalidated plan that still run, unless the new plan evicts them, too.
@@ -205,7 +221,9 @@ class PlanExecutor:
     def _nominate(
         self, gang_state: ReconcileState, members: Iterable[Planned], conditions: Mapping[str, Condition] | None = None
     ) -> list[Written]:
-        """Nominate these members for their nodes; an expected pod by its placeholder. Return the results.
+        """Nominate these members for their nodes, by their placeholders if they need one. Return the results.
+
+        A member whose placeholder the scheduler has not tried yet is left out.
 
         :param conditions: the condition to write on each pod with its nomination, by UID. A pod may have none.
         """
@@ -214,12 +232,18 @@ class PlanExecutor:
         plan_id = gang_state.record.plan_id
         self._probes.forget(plan_id)
         condition_of = conditions or {}
-        return self._writer.all(
+        due = [each for each in members if each.placeholder is None or each.outdated or not must_wait(each)]
+        if refused := self._classes.provide(each for each in due if each.needs_placeholder):
+            return refused
+        written = self._writer.all(
             partial(hold, self._writer, gang_state.gang.key, m, plan_id, condition_of.get(m.pod.metadata.uid))
-            if to_come(m.pod)
+            if m.needs_placeholder
             else partial(self._writer.nominate, m.pod, m.node, plan_id, condition_of.get(m.pod.metadata.uid))
-            for m in members
+            for m in due
         )
+        if any(each.result is Result.FAILED for each in written):
+            self._classes.forget()
+        return written
 
     def _wants_probe(self, gang_state: ReconcileState, cluster_view: ClusterView) -> bool:
         """Ask for the probe pod, which shows when the scheduler has seen the nominations of all members. Return whether
@@ -322,7 +346,9 @@ class PlanExecutor:
 
     def _release(self, gang_state: ReconcileState, members: Sequence[Planned], cluster_view: ClusterView) -> Effects:
         if gang_state.record is None or not self._probes.seen(gang_state.record.plan_id):
-            return Effects()
+            return NO_EFFECTS
+        if gang_state.record.claims and not self._devices.released(gang_state, cluster_view):
+            return NO_EFFECTS
         if any(group_of(each.pod) for each in members):
             groups = create_missing(self._writer, gang_state, cluster_view)
             if not all(each.done for each in groups):
@@ -330,15 +356,16 @@ class PlanExecutor:
         flavors = flavors_in_use(gang_state.gang)
         snapshot, time = cluster_view.snapshot, rfc3339(self._clock.wall())
         domain = solved_domain(settled(gang_state.gang), _members(gang_state), snapshot, cluster_view.topologies)
-        domain = (*domain, *node_labels(flavors)) if domain else ()
+        # If a pod with devices could go to another node, the scheduler would deallocate its claims (1.37).
+        domain = (*domain, *node_labels(flavors)) if domain and not gang_state.record.claims else ()
         added = any(each.tolerations for each in flavors)
         members = _in_turn(gang_state, members, snapshot)
         if not members:
-            return Effects()  # members that are released already must be bound first
+            return NO_EFFECTS  # members that are released already must be bound first
         nodes = {m.node: state.node for m in members if (state := snapshot.state(m.node)) is not None}
-        patch = partial(release_patch, now=time, begun=_begun(gang_state.gang))
+        patch_of = partial(release_patch, now=time, begun=_begun(gang_state.gang))
         ordered = in_order(members, gang_state.gang, snapshot)
-        patches = [(m.pod, patch(m.pod, nodes[m.node], domain=domain, tolerating=added)) for m in ordered]
+        patches = [(m.pod, patch_of(m.pod, nodes[m.node], domain=domain, tolerating=added)) for m in ordered]
         extras = extras_of_groups(gang_state.gang, ordered)
         last = last_of_groups(ordered, extras)
         if last is not None:
@@ -346,7 +373,10 @@ class PlanExecutor:
             beside = [each.node for each in ordered]
             first = self._beside(extras, beside, gang_state, cluster_view)
             patches = [*first, *(each for each in patches if each[0] is not last.pod)]
-        written = self._writer.all([partial(self._writer.release, *each) for each in patches])
+        swapped = {each.pod.metadata.uid: each for each in ordered if each.ungated}
+        written = self._writer.all(
+            [self._opening(swapped.get(pod.metadata.uid), gang_state, pod, patch) for pod, patch in patches]
+        )
         done = {each[0].metadata.uid for each, answer in zip(patches, written, strict=True) if answer.done}
         self._unfinished.release(gang_state, members, done)
         if last is None:
@@ -355,6 +385,16 @@ class PlanExecutor:
         if len(done) == len(written):
             self._probes.want(gang_state.record.plan_id)
         return Effects.of(written, settled=len(done) == len(written))
+
+    def _opening(self, member: Planned | None, gang_state: ReconcileState, pod: Pod, patch: Mapping[str, Any]) -> Write:
+        """Return the write that releases a pod by this patch.
+
+        :param member: the pod as a member whose capacity a placeholder reserves; None if the pod reserves it itself.
+        """
+        if member is None or gang_state.record is None:
+            return partial(self._writer.release, pod, patch)
+        time = self._clock.wall().isoformat()
+        return partial(swap, self._writer, member, gang_state.record.plan_id, patch, time=time)
 
     def _beside(
         self, extras: Sequence[Pod], nodes: Sequence[str], gang_state: ReconcileState, cluster_view: ClusterView
@@ -403,10 +443,6 @@ def _ending_on(record: PlanRecord, cluster_view: ClusterView) -> bool:
 
 
 def _members(gang_state: ReconcileState) -> list[Planned]:
-    record = gang_state.record
-    pods = [member.pod for member in gang_state.gang.members]
-    return [
-        Planned(pod, node, gang_state.placeholders.get(pod.metadata.uid))
-        for pod in pods
-        if record and (node := record.node_of(pod.metadata.uid)) is not None
-    ]
+    pods = (member.pod for member in gang_state.gang.members)
+    held, ungated = gang_state.placeholders, gang_state.ungated
+    return list(planned_members(pods, gang_state.record, held, ungated=ungated))

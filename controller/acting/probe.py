@@ -7,11 +7,13 @@ nomination that was written before the probe was created. The events of the cont
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from controller.writes.writer import Writer
+from controller.writes.writer import Writer, Written
 from kube.keys import STOCK_SCHEDULER, SYSTEM_NAMESPACE
 from kube.objects import Pod
 
 PROBE = "phalanx.dev/probe"
+PLAIN = "true"
+"""The value of the label `PROBE` of a probe that references no claim."""
 PROBE_PRIORITY_CLASS = "phalanx-probe"
 """A priority class whose pods neither wait behind other pods nor preempt any. The manifests contain it."""
 
@@ -23,8 +25,11 @@ class Probes:
     """Sends at most one probe at a time, and remembers of which plans the scheduler has seen the nominations.
 
     A probe covers all plans that were waiting when it was created. The memory is not durable: a restarted controller
-    probes again.
+    probes again. `controller.acting.device_probes` has further kinds of probes.
     """
+
+    kind = PLAIN
+    """The value of the label `PROBE` of the probes."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -73,11 +78,13 @@ class Probes:
 
         :param pods: the pods of Phalanx's own namespace in that snapshot.
         """
-        probes = [pod for pod in pods if is_probe(pod)]
+        probes = [pod for pod in pods if pod.metadata.labels.get(PROBE) == self.kind]
         own = next((p for p in probes if p.metadata.uid == self._probe), None)
         answered = own is not None and tried_probe(own)
-        if answered:
-            self._seen |= self._covered
+        if own is not None and answered and self._proves(own):
+            self._prove(frozenset(self._covered))
+        elif answered:
+            self._wanted |= self._covered
         elif own is None:
             self._wanted |= self._covered  # another client deleted the probe before the scheduler tried it
         if answered or own is None:
@@ -93,13 +100,23 @@ class Probes:
         for probe in over:
             self._writer.delete(f"{PODS_PATH}/{probe.metadata.name}", probe.metadata.uid)
 
+    def _proves(self, probe: Pod) -> bool:  # noqa: ARG002 - other kinds of probes read it
+        """Return whether a probe that the scheduler has tried shows that the scheduler has seen the earlier writes."""
+        return True
+
+    def _prove(self, plan_ids: frozenset[str]) -> None:
+        """Note that the probe of these plans has been tried."""
+        self._seen |= plan_ids
+
+    def _create(self) -> Written | None:
+        """Create a probe. Return the result; None if no probe can be created now."""
+        metadata = {"generateName": "probe-", "labels": {PROBE: self.kind}}
+        return self._writer.create(PODS_PATH, never_run(metadata, {}, priorityClassName=PROBE_PRIORITY_CLASS))
+
     def _send(self) -> None:
-        written = self._writer.create(
-            PODS_PATH,
-            never_run(
-                {"generateName": "probe-", "labels": {PROBE: "true"}}, {}, priorityClassName=PROBE_PRIORITY_CLASS
-            ),
-        )
+        written = self._create()
+        if written is None:
+            return
         if written.done:
             self._probe = written.uid
             self._covered, self._wanted = self._wanted, set()
@@ -118,10 +135,11 @@ def tried_probe(pod: Pod) -> bool:
 def never_run(metadata: Mapping[str, Any], resources: Mapping[str, Any], **spec: Any) -> dict[str, Any]:
     """Return the manifest of a pod that can never run, because its node selector matches no node.
 
-    The API server lets Phalanx create no other pods (`manifests/system/guard.yaml`).
+    The API server lets Phalanx create no other pods (`manifests/system/guard.yaml`), except pods with a claim that is
+    never allocated (`controller.acting.device_probes`).
 
     :param resources: the resources of its only container.
-    :param spec: further fields of the pod's spec.
+    :param spec: further fields of the pod's spec. `nodeSelector` replaces the one that matches no node.
     """
     return {
         "apiVersion": "v1",

@@ -9,21 +9,30 @@ that two gangs do not count on the same capacity.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from itertools import takewhile
 
+from cluster.node_state import NodeState
+from cluster.snapshot import Snapshot
+from cluster.topology.tree import domains
 from controller.acting.withdrawing import PartialGangRollback
 from controller.cluster_view import ClusterView
 from controller.defaults import RESTART_SECONDS
 from controller.error_backoff import ErrorBackoff
-from controller.reconcile_state import Effects, ReconcileState
-from controller.release.wholeness import Withdrawal, WithdrawalReason, bound_when_whole, was_whole
+from controller.reconcile_state import NO_EFFECTS, Effects, ReconcileState
+from controller.release.wholeness import LeftDomain, Withdrawal, WithdrawalReason, bound_when_whole, was_whole
 from controller.scheduling.restart_checks import Planned, RestartChecks, Verdict
-from gangs.model import GangKey
+from gangs.dialects.topologies import topology_of
+from gangs.model import Gang, GangKey
+from kube.names import natural_key
+from kube.topology import Topology
 from planning.decision import Outcome
 from planning.messages.wording import pods as counted
 from planning.whole_again import let_go, wants_restart
 from solver.plan import Proof
 from timing.clock import SYSTEM_CLOCK, Clock
 
+MOST_CLOSED = 3
+"""The most closed nodes of the left domain that a gang's status names."""
 ON_ITS_WAY_SECONDS = 60.0
 """The most seconds for which other gangs wait until a restarted gang is released."""
 
@@ -77,7 +86,7 @@ class Restarter:
         elif self._clock.monotonic() - self._since.setdefault(key, self._clock.monotonic()) < self._seconds:
             stays = f"is restarted as a whole if that stays so for {self._seconds:g} s and all together have a place"
             return Effects(watched=True, stays=stays)
-        return Effects()
+        return NO_EFFECTS
 
     def _begin(
         self, due: Sequence[ReconcileState], cluster_view: ClusterView, planned: Planned
@@ -87,12 +96,13 @@ class Restarter:
         :param planned: the UIDs of the members that plans in force place on each node.
         """
         verdicts = self._checks.verdicts([each.gang for each in due], cluster_view, planned)
-        version = cluster_view.snapshot.version
         keyed = ((gang_state.gang.key, gang_state) for gang_state in due)
-        return {key: self._restart_if_placed(gang_state, verdicts.get(key), version) for key, gang_state in keyed}
+        return {key: self._restart_if_placed(gang_state, verdicts.get(key), cluster_view) for key, gang_state in keyed}
 
-    def _restart_if_placed(self, gang_state: ReconcileState, verdict: Verdict | None, version: str) -> Effects:
-        gang = gang_state.gang
+    def _restart_if_placed(
+        self, gang_state: ReconcileState, verdict: Verdict | None, cluster_view: ClusterView
+    ) -> Effects:
+        gang, version = gang_state.gang, cluster_view.snapshot.version
         if verdict is not None and not verdict.placed:
             stays = f"is not restarted as a whole: {verdict.why}" if verdict.why else ""
             return Effects(watched=verdict.version != version, stays=stays)  # check again when the cluster changes
@@ -100,10 +110,10 @@ class Restarter:
             return Effects(watched=True, stays="is restarted as a whole if all its members together have a place")
         if other := self._other(gang.key):
             return Effects(watched=True, stays=f"is not restarted as a whole while gang {other} is")
-        restart = partial(self._restart, gang_state)
+        restart = partial(self._restart, gang_state, cluster_view)
         return Effects(watched=True).then(self._error_backoff.run_step(gang.key, restart))
 
-    def _restart(self, gang_state: ReconcileState) -> Effects:
+    def _restart(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
         gang = gang_state.gang
         self._since.pop(gang.key, None)
         self._under_way = gang.key, self._clock.monotonic()
@@ -113,7 +123,9 @@ class Restarter:
             f"place beside the {counted(len(let_go(gang)))} that had started, and all together have one, so those were "
             "evicted"
         )
-        return self._rollback.take_back(gang_state, Withdrawal(WithdrawalReason.RESTARTED, message, restarts=restarts))
+        left = left_domain(gang, cluster_view.snapshot, cluster_view.topologies)
+        withdrawal = Withdrawal(WithdrawalReason.RESTARTED, message, restarts=restarts, left=left)
+        return self._rollback.take_back(gang_state, withdrawal)
 
     def _note_end(self, gang_state: ReconcileState) -> None:
         """If this gang was being restarted and is whole again, end its restart, so that another gang may follow."""
@@ -136,6 +148,37 @@ def _planned(gang_states: Iterable[ReconcileState]) -> Planned:
         for member in gang_state.record.members if gang_state.record is not None else ():
             found[member.node].add(member.uid)
     return found
+
+
+def left_domain(gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) -> LeftDomain:
+    """Return the narrowest domain with all members that a restart evicts, and the closed nodes in it.
+
+    At most `MOST_CLOSED` nodes are named, the first ones by name.
+    """
+    topology = topology_of(gang, topologies)
+    if not isinstance(topology, Topology):
+        return LeftDomain("", "")
+    tree = domains(topology, snapshot.node_objects)
+    paths = [tree.path_of.get(member.pod.spec.node_name, ()) for member in let_go(gang) if member.pod.bound]
+    common = tuple(names[0] for names in takewhile(lambda each: len(set(each)) == 1, zip(*paths, strict=False)))
+    if not common:
+        return LeftDomain("", "")
+    inside = (snapshot.nodes[snapshot.positions[name]] for name, path in tree.path_of.items() if _lies_in(path, common))
+    closed = sorted((state for state in inside if not state.open), key=lambda state: natural_key(state.name))
+    return LeftDomain(
+        "/".join(common), ", ".join(f"{each.name} is {_closed_by(each)}" for each in closed[:MOST_CLOSED])
+    )
+
+
+def _lies_in(path: Sequence[str], domain: Sequence[str]) -> bool:
+    return tuple(path[: len(domain)]) == tuple(domain)
+
+
+def _closed_by(state: NodeState) -> str:
+    """Return why a node takes no new pods, as text."""
+    if state.node.spec.unschedulable:
+        return "cordoned"
+    return "tainted" if state.node.ready else "not ready"
 
 
 def torn(gang_state: ReconcileState) -> bool:

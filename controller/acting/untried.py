@@ -83,14 +83,17 @@ class Reclaimer:
         """The number of untried members found in this reconcile so far, for the metric."""
 
     def reclaim(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, Effects]:
-        """Handle the untried members of all gangs. Return the effects by gang, with the messages about them."""
+        """Free the capacity of released members that their scheduler has not tried to schedule in time, in all gangs.
+
+        Return the effects by gang, with the messages about these members.
+        """
         self._count = 0
         effects = self._error_backoff.run_steps(gang_states, lambda each: self._handle(each, cluster_view.sources))
         self._metrics.untried.set(self._count)
         return effects
 
     def _handle(self, gang_state: ReconcileState, sources: Sources) -> Effects:
-        """Handle the untried members of one gang, and add their number to `_count`."""
+        """Do what `reclaim` does for one gang, and add the number of its untried members to `_count`."""
         waiting = [m.pod for m in gang_state.gang.members if not m.pod.bound]
         held_back = groups_held_back(waiting)
         free = [pod for pod in waiting if not pod.spec.scheduling_gates and group_of(pod) not in held_back]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from controller.error_backoff import ErrorBackoff
-from controller.reconcile_state import Effects, ReconcileState
+from controller.reconcile_state import NO_EFFECTS, Effects, ReconcileState
 from controller.release.wholeness import mark_of, to_mark
 from controller.writes.writer import Result, Writer
 from gangs.model import GangKey, Member
@@ -33,7 +33,7 @@ class WholenessMarker:
 
         def find(gang_state: ReconcileState) -> Effects:
             missing.extend((gang_state, member) for member in to_mark(gang_state.gang, gang_state.status))
-            return Effects()
+            return NO_EFFECTS
 
         effects = self._error_backoff.run_steps(gang_states, find)
         answers = self._writer.all(

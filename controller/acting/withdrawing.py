@@ -17,7 +17,7 @@ from functools import partial
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
 from controller.error_backoff import ErrorBackoff
-from controller.reconcile_state import Effects, ReconcileState
+from controller.reconcile_state import NO_EFFECTS, Effects, ReconcileState
 from controller.release.next_step import NeedPlan
 from controller.release.wholeness import (
     Withdrawal,
@@ -92,7 +92,7 @@ class PartialGangRollback:
     def _withdraw_if_due(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
         since = begun(gang_state)
         if since is None:
-            return Effects()
+            return NO_EFFECTS
         waited = seconds_since(since, self._clock.wall()) or 0.0
         patient = waited < VICTIMS_SECONDS
         why = why_not(gang_state, cluster_view.snapshot, cluster_view.topologies, patient=patient)
@@ -125,7 +125,7 @@ class PartialGangRollback:
         gang_state = gang_state.after(Effects(withdrawal=withdrawal))
         recorded, status_written = self._reporter.write_status(gang_state)
         if not recorded:
-            return Effects()
+            return NO_EFFECTS
         released = [member.pod for member in gang_state.gang.members if not member.pod.gated_by(GATE)]
         unbound = [pod for pod in released if not pod.bound]
         answers = self._evicted(unbound, versions)

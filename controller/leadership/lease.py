@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -19,7 +18,7 @@ import urllib3
 from kubernetes.client.exceptions import ApiException, ConflictException, NotFoundException
 
 from cluster.api.transport import UNREACHABLE, Timeout, Transport, lines_of, message_of
-from timing.clock import SYSTEM_CLOCK, Clock
+from timing.clock import SYSTEM_CLOCK, Clock, micro_time
 
 LOG = logging.getLogger(__name__)
 
@@ -207,7 +206,7 @@ class Lease:
 
     @property
     def _now(self) -> str:
-        return _micro_time(self._clock.wall())
+        return micro_time(self._clock.wall())
 
     def _put_off(self, lease: Mapping[str, Any]) -> None:
         """Write a new renew time, so that the Lease expires later."""
@@ -282,8 +281,3 @@ def _tenure(spec: Mapping[str, Any]) -> Tenure:
 
 def _spec(lease: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return (lease or {}).get("spec") or {}
-
-
-def _micro_time(time: datetime) -> str:
-    """Return the time as Kubernetes writes `metav1.MicroTime`."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

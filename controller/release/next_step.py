@@ -9,15 +9,20 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+from cluster.devices.allocation import DeviceId
+from cluster.devices.holdings import NO_DEVICES, DeviceView, consumers
 from cluster.node_state import Tenant
 from cluster.snapshot import Snapshot
+from controller.release.devices import DevicePlan, PlannedClaim, Pool, device_plan
 from controller.release.records import PlannedVictim, PlanRecord
 from controller.release.request_digest import asks_as_in
 from controller.release.verifying import lost_room
 from gangs.model import Gang, Member
-from kube.keys import GATE, PLAN, TAKEN_BACK
+from kube.devices import DeviceTaintRule, ResourceClaim
+from kube.keys import GATE, PLAN, STOCK_SCHEDULER, TAKEN_BACK
 from kube.objects import Pod
-from kube.placeholders import is_seat, matched, role_of_seat, to_come
+from kube.placeholders import HIGHEST_CLASS, is_seat, matched, role_of_seat, to_come
+from kube.requests import pod_requests
 from kube.scheduling import tried
 from kube.scheduling_groups import group_of
 from planning.framing.stranded import Stranded, stranded
@@ -25,11 +30,16 @@ from planning.framing.stranded import Stranded, stranded
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A member that is not bound, with its planned node. For an expected pod, `placeholder` reserves the capacity."""
+    """A member that is not bound, with its planned node. `placeholder`: the placeholder that reserves its capacity.
+
+    `ungated`: whether a placeholder without a gate must reserve the capacity while the member itself is gated. It must
+    if the scheduler forgets the nominations of gated pods when it restarts (docs/decisions/0043).
+    """
 
     pod: Pod
     node: str
     placeholder: Pod | None = None
+    ungated: bool = False
 
     @property
     def gated(self) -> bool:
@@ -48,9 +58,29 @@ class Planned:
         """Whether the member is released and has no nomination, unless Phalanx itself has freed its capacity."""
         return not self.gated and not self.pod.status.nominated_node_name and not self.taken_back
 
+    @property
+    def needs_placeholder(self) -> bool:
+        """Whether only a placeholder can reserve the capacity: for an expected pod, or an `ungated` one is needed."""
+        return to_come(self.pod) or (self.ungated and self.gated)
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the member has a placeholder that must be replaced: it is gated though it must not be, or reserves
+        another amount or priority than the member has.
+        """
+        holder = self.placeholder
+        if holder is None or not self.ungated:
+            return False
+        differs = (holder.spec.priority or 0) != (self.pod.spec.priority or 0)
+        return bool(holder.spec.scheduling_gates) or differs or pod_requests(holder) != pod_requests(self.pod)
+
     def nominated_by(self, plan_id: str) -> bool:
-        """Return whether the member, or its placeholder if it has one, is nominated for its node by this plan."""
-        holder = self.placeholder or self.pod
+        """Return whether this plan reserves the capacity: it has nominated the member, or the placeholder if one is
+        needed, for the planned node.
+        """
+        holder = self.placeholder if self.needs_placeholder else self.pod
+        if holder is None or self.outdated:
+            return False
         return holder.status.nominated_node_name == self.node and holder.metadata.annotations.get(PLAN) == plan_id
 
 
@@ -66,6 +96,10 @@ class Cause(Enum):
     QUOTA_SHORT = "QuotaShort"
     ROOM_UNWANTED = "RoomUnwanted"
     TIMED_OUT = "TimedOut"
+    DEVICES_TAKEN = "DevicesTaken"
+    """Another claim has a device of the plan, or another plan takes it."""
+    DEVICES_NEEDED = "DevicesNeeded"
+    """A waiting pod of higher priority needs devices of the plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +120,61 @@ class Nominate:
     """The step to reserve capacity for these members, whose nominations are missing."""
 
     members: tuple[Planned, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitClaims:
+    """Wait for claims of members that do not exist yet. `missing`: empty if no claim can be read."""
+
+    missing: tuple[PlannedClaim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """Keep new claims off the pools of the plan's devices, of which some are not allocated to their claims yet."""
+
+    pools: tuple[Pool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Deallocate these claims of gated members, because the plan gives them other devices."""
+
+    claims: tuple[ResourceClaim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitDevices:
+    """Wait until other claims, whose pods are ending or give way, have given up devices of the plan.
+
+    `holders`: these claims, each with the device.
+    """
+
+    holders: tuple[tuple[DeviceId, ResourceClaim], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Allocate the planned devices to these claims, once the scheduler allocates the devices to no other claim."""
+
+    devices: DevicePlan
+    claims: tuple[PlannedClaim, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Yield:
+    """Give up all claims of the plan, because another claim has these devices, too."""
+
+    devices: DevicePlan
+    doubled: tuple[DeviceId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Untaint:
+    """Delete these rules once the scheduler has seen all allocations of the plan."""
+
+    devices: DevicePlan
+    rules: tuple[DeviceTaintRule, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +275,13 @@ class AllBound:
 Step = (
     NeedPlan
     | Nominate
+    | AwaitClaims
+    | Taint
+    | GiveUp
+    | AwaitDevices
+    | Hold
+    | Yield
+    | Untaint
     | Evict
     | AwaitVictims
     | TakeOver
@@ -209,13 +305,24 @@ class Situation:
     live: Mapping[str, Pod]
     """Every pod that exists and has not finished, by UID."""
     placeholders: Mapping[str, Pod] = field(default_factory=dict)
-    """The gang's placeholders, each by the seat of its expected pod."""
+    """The gang's placeholders, each by the identifier of its pod (`kube.placeholders.seat_of`)."""
+    ungated: bool = False
+    """Whether placeholders reserve the capacity of all gated members, and are not gated themselves (`Planned`)."""
+    devices: DeviceView = NO_DEVICES
+
+    def planned(self, pods: Iterable[Pod]) -> tuple[Planned, ...]:
+        """Return those of these pods that have a node in the plan, in order."""
+        return planned_members(pods, self.record, self.placeholders, ungated=self.ungated)
 
     def surplus(self) -> tuple[Pod, ...]:
-        """Return the obsolete placeholders: their expected pods are not in the plan, or are not members any more."""
-        present = {member.pod.metadata.uid for member in self.gang.members}
-        planned = {member.uid for member in self.record.members} if self.record is not None else set()
-        return tuple(pod for seat, pod in self.placeholders.items() if seat not in planned & present)
+        """Return the obsolete placeholders: their pods are not in the plan, are not members any more, or reserve their
+        capacity themselves.
+        """
+        if not self.placeholders:
+            return ()
+        planned = self.planned(member.pod for member in self.gang.members)
+        needing = {each.pod.metadata.uid for each in planned if each.needs_placeholder}
+        return tuple(pod for seat, pod in self.placeholders.items() if seat not in needing)
 
     def lost(self, planned: Iterable[Planned], *, gone: Iterable[str] = (), count_terminating: bool = False) -> str:
         """Return why these members do not fit on their planned nodes any more; "" if they still fit.
@@ -232,6 +339,30 @@ class Situation:
             gone=(*gone, *(pod.metadata.uid for pod in self.surplus())),
             count_terminating=count_terminating,
         )
+
+
+def planned_members(
+    pods: Iterable[Pod], record: PlanRecord | None, placeholders: Mapping[str, Pod], *, ungated: bool
+) -> tuple[Planned, ...]:
+    """Return those of these pods that have a node in the plan, in order. `Situation` describes the other parameters."""
+    return tuple(
+        Planned(pod, node, placeholders.get(pod.metadata.uid), needs_ungated(pod, ungated=ungated))
+        for pod in pods
+        if record is not None and (node := record.node_of(pod.metadata.uid)) is not None
+    )
+
+
+def needs_ungated(pod: Pod, *, ungated: bool) -> bool:
+    """Return whether a placeholder without a gate must reserve the capacity of this pod while the pod is gated.
+
+    :param ungated: whether the stock scheduler is older than 1.37, which forgets the nominations of gated pods when it
+        restarts.
+
+    False for pods of other schedulers, for which no nomination reserves capacity. False as well if the pod's priority
+    is above that of any PriorityClass that may be created.
+    """
+    stock = pod.spec.scheduler_name in ("", STOCK_SCHEDULER)
+    return ungated and stock and (pod.spec.priority or 0) <= HIGHEST_CLASS
 
 
 def next_step(situation: Situation) -> Step:
@@ -294,11 +425,7 @@ def _next_step(situation: Situation) -> Step:
     record = situation.record
     if record is None:
         return NeedPlan(stale=_nominated(gated)) if gated else AwaitBinding((), _stranded(situation))
-    planned = tuple(
-        Planned(pod, node, situation.placeholders.get(pod.metadata.uid))
-        for pod in unbound
-        if (node := record.node_of(pod.metadata.uid)) is not None
-    )
+    planned = situation.planned(unbound)
     if any(member.gated for member in planned):
         step = _before_release(situation, record, gated, planned)
         more_lost = situation.gang.made_again - {member.uid for member in record.members}
@@ -318,8 +445,10 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
     if missing:
         return Nominate(missing)
     running = tuple(v for v in victims if not situation.live[v.uid].terminating)
-    if running:
-        return Evict(running)
+    devices = device_plan(situation.gang, record, situation.devices)
+    step = _before_devices_are_held(devices, running) if devices.claims else None
+    if step is not None or running:
+        return step or Evict(running)
     let_go = (each for each in situation.gang.not_lost if not each.pod.gated_by(GATE) or _has_place(each, record))
     if not victims and not situation.gang.suffice(let_go):
         return _while_pods_come(situation, planned)
@@ -328,6 +457,61 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
     too_early = _too_early(situation.gang)
     ready = tuple(m for m in planned if m.gated and not to_come(m.pod) and m.pod.metadata.uid not in too_early)
     return Release(ready) if ready else _while_pods_come(situation, planned)
+
+
+def _before_devices_are_held(devices: DevicePlan, running: tuple[PlannedVictim, ...]) -> Step | None:
+    """Return the step that is due before all claims have their devices and no rule is left; None if none is.
+
+    :param running: the victims that are still to be evicted.
+    """
+    step: Step | None = None
+    if not devices.view.known or devices.missing:
+        step = AwaitClaims(devices.missing)
+    elif devices.doubled:
+        step = Yield(devices, devices.doubled)
+    elif devices.misallocated:
+        step = GiveUp(devices.misallocated)
+    elif not devices.unheld:
+        step = Untaint(devices, devices.rules) if devices.rules else None
+    elif devices.untainted:
+        step = Taint(devices.untainted)
+    elif not running:
+        holders = tuple(each for claim in devices.unheld for each in devices.rivals(claim))
+        step = AwaitDevices(holders) if holders else Hold(devices, devices.unheld)
+    return step
+
+
+def _devices_taken(situation: Situation, record: PlanRecord, victims: Iterable[PlannedVictim]) -> str:
+    """Return the message about a device of the plan that another claim has and keeps; "" if there is none.
+
+    A device that a claim of the plan has already is not examined here: see `Yield`.
+    """
+    if not record.claims:
+        return ""
+    devices, going = device_plan(situation.gang, record, situation.devices), {each.uid for each in victims}
+    for claim in devices.claims:
+        if claim.as_planned:
+            continue
+        for device, holder in devices.rivals(claim):
+            if not _gives_way(holder, situation, going):
+                return f"device {device.device} of pool {device.pool} is allocated to ResourceClaim {holder.key}"
+    return ""
+
+
+def _gives_way(holder: ResourceClaim, situation: Situation, going: Collection[str]) -> bool:
+    """Return whether the claim will soon be without devices, as far as the cluster shows.
+
+    All its pods are gone, are victims of the plan, or are gated and of lower priority than the gang. In the last case
+    the controller itself gives up their devices.
+    """
+    if not holder.status.reserved_for:
+        return any(each.kind == "Pod" and each.uid not in situation.live for each in holder.metadata.owner_references)
+    for uid in consumers(holder):
+        pod = situation.live.get(uid)
+        gated_below = pod is not None and pod.gated_by(GATE) and (pod.spec.priority or 0) < situation.gang.priority
+        if pod is not None and uid not in going and not pod.terminating and not gated_below:
+            return False
+    return True
 
 
 def _too_early(gang: Gang) -> frozenset[str]:
@@ -378,7 +562,10 @@ def _fallen(
     # member that is gone.
     if not situation.gang.suffice(_counted_on(situation.gang, record)):
         return Cause.MEMBER_GONE, "a member beside the planned ones is gone, and too few are left"
-    return _capacity_lost(situation, planned, victims)
+    cause, why = _capacity_lost(situation, planned, victims)
+    if cause is None and (taken := _devices_taken(situation, record, victims)):
+        return Cause.DEVICES_TAKEN, taken
+    return cause, why
 
 
 def _counted_on(gang: Gang, record: PlanRecord) -> Iterator[Member]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cluster.devices.allocation import AllocatedDevice, ClaimAllocation, DeviceId
 from controller.release.request_digest import request_digest
 from kube.names import natural_key
 from kube.objects import ObjectMeta
@@ -47,6 +48,8 @@ class PlanRecord:
     plan_id: str
     members: tuple[PlannedMember, ...]
     victims: tuple[PlannedVictim, ...]
+    claims: tuple[ClaimAllocation, ...] = ()
+    """The devices of the members' claims; empty for a gang without claims."""
     _nodes: Mapping[str, str] = field(init=False, repr=False, compare=False)
     """The planned node by the UID of the member."""
 
@@ -80,10 +83,11 @@ def record_of(decision: Decision) -> PlanRecord:
             key=lambda v: (natural_key(v.namespace), natural_key(v.name)),
         )
     )
-    plan_id = _digest(members, victims)
+    claims = tuple(claim for each in decision.assignments for claim in each.devices)
+    plan_id = _digest(members, victims, claims)
     if decision.gang is not None:
         plan_id = f"{plan_id}.{request_digest(settled(decision.gang, decision.flavors))}"
-    return PlanRecord(plan_id, members, victims)
+    return PlanRecord(plan_id, members, victims, claims)
 
 
 def record_from(status: Mapping[str, Any]) -> PlanRecord | None:
@@ -95,9 +99,49 @@ def record_from(status: Mapping[str, Any]) -> PlanRecord | None:
     try:
         members = [PlannedMember(*_entry(each)) for each in status.get("assignments") or () if each.get("uid")]
         victims = [PlannedVictim(*_entry(each)) for each in status.get("victims") or () if each.get("uid")]
+        claims = tuple(map(_claim, status.get("claims") or ()))
     except (AttributeError, KeyError, TypeError):
         return None
-    return PlanRecord(plan_id, tuple(members), tuple(victims)) if plan_id and isinstance(plan_id, str) else None
+    if not plan_id or not isinstance(plan_id, str):
+        return None
+    return PlanRecord(plan_id, tuple(members), tuple(victims), claims)
+
+
+def claims_entry(claims: Iterable[ClaimAllocation]) -> list[dict[str, Any]]:
+    """Return the status field `claims`: the planned devices of each claim, as `record_from` reads them."""
+    return [
+        {
+            "namespace": each.namespace,
+            **({"name": each.name} if each.name else {}),
+            **({"podClaim": each.pod_claim} if each.pod_claim else {}),
+            "pods": list(each.pods),
+            "node": each.node,
+            "devices": [
+                {
+                    "request": device.request,
+                    "driver": device.device.driver,
+                    "pool": device.device.pool,
+                    "device": device.device.device,
+                    **({"adminAccess": True} if device.admin_access else {}),
+                }
+                for device in each.devices
+            ],
+        }
+        for each in claims
+    ]
+
+
+def _claim(entry: Mapping[str, Any]) -> ClaimAllocation:
+    devices = tuple(
+        AllocatedDevice(
+            each["request"],
+            DeviceId(each["driver"], each["pool"], each["device"]),
+            admin_access=bool(each.get("adminAccess")),
+        )
+        for each in entry["devices"]
+    )
+    name, pod_claim = entry.get("name", ""), entry.get("podClaim", "")
+    return ClaimAllocation(entry["namespace"], name, entry["node"], devices, tuple(entry["pods"]), pod_claim)
 
 
 def _entry(planned: Mapping[str, Any]) -> tuple[str, str, str, str]:
@@ -116,9 +160,29 @@ def successors_patch(status: Mapping[str, Any], successors: Mapping[str, ObjectM
         else each
         for each in status.get("assignments") or ()
     ]
-    return {"assignments": assignments}
+    return {"assignments": assignments, **_successors_claims(status, successors)}
 
 
-def _digest(members: Iterable[PlannedMember], victims: Iterable[PlannedVictim]) -> str:
+def _successors_claims(status: Mapping[str, Any], successors: Mapping[str, ObjectMeta]) -> dict[str, Any]:
+    """Return the status field `claims` with the successors' names. A claim of a template is a new one for a new pod."""
+    new = {
+        (each["namespace"], each["pod"]): successors[each["uid"]].name
+        for each in status.get("assignments") or ()
+        if each.get("uid") in successors
+    }
+    entries = list[dict[str, Any]]()
+    for each in status.get("claims") or ():
+        pods = [new.get((each["namespace"], pod), pod) for pod in each["pods"]]
+        dropped = ("name",) if pods != each["pods"] and each.get("podClaim") else ()
+        entries.append({**{key: value for key, value in each.items() if key not in dropped}, "pods": pods})
+    return {"claims": entries} if entries else {}
+
+
+def _digest(
+    members: Iterable[PlannedMember], victims: Iterable[PlannedVictim], claims: Iterable[ClaimAllocation]
+) -> str:
     text = ";".join([*(f"{m.uid}>{m.node}" for m in members), *(f"-{v.uid}" for v in victims)])
+    for claim in claims:
+        devices = ",".join("/".join(each.device) for each in claim.devices)
+        text += f";{claim.namespace}/{claim.name or claim.pod_claim}:{','.join(claim.pods)}={devices}"
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -40,18 +40,31 @@ class WithdrawalReason(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class LeftDomain:
+    """The domain that a restarted gang leaves.
+
+    `path`: the narrowest domain with all nodes of the members that are evicted, as text; "" for the whole cluster.
+    `closed`: the nodes of this domain that take no pods, each with the cause, such as `node-7 is cordoned`.
+    """
+
+    path: str
+    closed: str
+
+
+@dataclass(frozen=True, slots=True)
 class Withdrawal:
     """Why and how the members of a gang that had started are evicted: the gang is withdrawn or restarted.
 
     `message`: one line for users, which the condition Whole keeps. `refusal`: the API server's message about a refused
     eviction; "" if none was refused. `restarts`: how often the gang has been restarted, this time included; 0 if no
-    restart begins.
+    restart begins. `left`: the domain that a restarted gang leaves, and its closed nodes.
     """
 
     reason: WithdrawalReason
     message: str
     refusal: str = ""
     restarts: int = field(default=0, compare=False)
+    left: "LeftDomain | None" = field(default=None, compare=False)
 
     @property
     def in_full(self) -> str:

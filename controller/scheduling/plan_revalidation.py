@@ -7,6 +7,7 @@ from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
 from controller.release.verifying import lost_room
 from controller.scheduling.cluster_changes import basis_of
+from controller.scheduling.device_conflicts import device_lost, frees_devices
 from controller.scheduling.eviction_checks import EVICTED
 from controller.scheduling.planning_requests import PlanningRequest
 from gangs.model import Gang
@@ -78,9 +79,10 @@ class PlanRevalidation:
         pods = [member.pod for member in gang.members]
         planned = [(pod, node[pod.metadata.uid]) for pod in pods if pod.metadata.uid in node and not pod.bound]
         gone = tuple(each.uid for each in decision.evictions)
-        if decision.evictions and not self._shortage(planned, decision, ()):
+        needed = decision.evictions and frees_devices(decision, self._cluster_view)
+        if decision.evictions and not needed and not self._shortage(planned, decision, ()):
             return NEEDLESS
-        return self._shortage(planned, decision, gone)
+        return self._shortage(planned, decision, gone) or device_lost(decision, self._cluster_view)
 
     def _shortage(self, planned: list[tuple[Pod, str]], decision: Decision, gone: tuple[str, ...]) -> str:
         priority = decision.gang.priority if decision.gang is not None else 0

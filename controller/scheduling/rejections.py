@@ -189,7 +189,8 @@ def _is_shareable(rejection: CachedRejection, gang: Gang) -> bool:
 def _texts(decision: Decision) -> Iterator[str]:
     yield decision.message
     yield decision.explanation.why_here
-    yield from decision.explanation.would_fit_if
+    yield str(decision.explanation.only_in)
+    yield from decision.explanation.changes
     yield from decision.notes
     yield decision.line.nameless
 

@@ -1,6 +1,7 @@
-"""Defines mirrors: Gang objects that the controller creates for gangs of other dialects, to show every gang alike.
+"""Defines mirrors: Gang objects that the controller creates for gangs of other dialects, to show all gangs in one form.
 
-Pure: existing and wanted manifests. The annotation `phalanx.dev/mirrors` names the gang that an object mirrors. A mark
+Computes from the existing Gang objects and the gangs which mirrors must be created, changed or deleted. Reads and
+writes nothing in the cluster. The annotation `phalanx.dev/mirrors` names the gang that an object mirrors. A mark
 in its status says that Phalanx created it (`gangs.mirrors`). The owner of a mirror is the object that asked for the
 gang, so that the garbage collector deletes both.
 """
@@ -87,6 +88,14 @@ class GangObjects:
             found.add(made.place)
         return sorted(found - self._deleted)
 
+    def left_behind(self, key: GangKey) -> list[NamespacedName]:
+        """Return the namespaces and names of the objects that look like mirrors of a gang that got no status, sorted.
+
+        The controller leaves such an object if the gang ends between the creation of its mirror and the first status.
+        """
+        found = {namespaced_name_of(each) for each in self._catalog.sought(GROUP, GANG_KIND, _left_behind_for, key)}
+        return sorted(found - self._deleted)
+
     def _is(self, made: Unmarked) -> bool:
         there = self.at(made.place)
         return there is not None and there["metadata"].get("uid") == made.uid
@@ -111,6 +120,18 @@ def _mirrored_in(manifest: Manifest) -> tuple[GangKey, ...]:
     """
     key = claimed_key(manifest) if is_marked(manifest) else None
     return () if key is None else (key,)
+
+
+def _left_behind_for(manifest: Manifest) -> tuple[GangKey, ...]:
+    """Return the gang whose mirror this object would be if the controller had written its first status; else empty.
+
+    The object claims to be a mirror in the gang's own namespace, has the label that the controller writes, and no
+    status.
+    """
+    key, metadata = claimed_key(manifest), manifest.get("metadata") or {}
+    if key is None or manifest.get("status") or metadata.get("namespace") != key.namespace:
+        return ()
+    return (key,) if (metadata.get("labels") or {}).get(DIALECT) == key.dialect else ()
 
 
 def mirror_name(gang: Gang, existing: GangObjects) -> NamespacedName:
@@ -185,7 +206,8 @@ def _metadata_differs(existing: Manifest, wanted: Manifest) -> bool:
 def stale_mirrors(existing: GangObjects, key: GangKey, gang: Gang | None, *, kept: bool = False) -> list[Manifest]:
     """Return the obsolete mirrors of a gang, which are to be deleted.
 
-    A mirror is obsolete if the gang is gone, has another mirror, or is now shown by a Gang object of a user.
+    A mirror is obsolete if the gang is gone, has another mirror, or is now shown by a Gang object of a user. If the
+    gang is gone, objects that look like its mirrors but got no status are obsolete, too (`GangObjects.left_behind`).
 
     :param gang: None if the gang does not exist any more, or cannot be read.
     :param kept: whether the gang exists but cannot be read, because its request contradicts itself. Then its mirror
@@ -194,7 +216,8 @@ def stale_mirrors(existing: GangObjects, key: GangKey, gang: Gang | None, *, kep
     if kept and gang is None:
         return []
     own = mirror_name(gang, existing) if gang is not None and is_mirrored(gang) else None
-    found = (existing.at(place) for place in existing.mirroring(key) if place != own)
+    places = {*existing.mirroring(key), *(existing.left_behind(key) if gang is None else ())}
+    found = (existing.at(place) for place in sorted(places) if place != own)
     return [each for each in found if each is not None]
 
 

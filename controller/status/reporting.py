@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from controller.cluster_view import ClusterView
 from controller.error_backoff import Activity, ErrorBackoff
 from controller.gang_status import ROOM_TAKEN, Notes, Phase, PresentObject, gang_status, status_patch, waiting_line
-from controller.reconcile_state import Effects, FollowUp, ReconcileState, Reported, Topic, after
+from controller.reconcile_state import NO_EFFECTS, Effects, FollowUp, ReconcileState, Reported, Topic, after
 from controller.release.next_step import (
     AllBound,
     AwaitBinding,
@@ -25,6 +25,7 @@ from controller.release.next_step import (
 )
 from controller.release.records import PlannedVictim, successors_patch
 from controller.release.wholeness import Withdrawal, WithdrawalReason, still_withdrawn
+from controller.status.about_devices import about_devices
 from controller.status.conditions import GATED, Condition, differs, member_conditions
 from controller.status.evicted_gangs import evicted_gangs, objects_of
 from controller.status.fair_turns import LEISURELY, in_turns, turn_of
@@ -75,6 +76,8 @@ EVENT_OF_CAUSE: Mapping[Cause, Reason] = {
     Cause.MEMBER_GONE: events.ROOM_LOST,
     Cause.REQUEST_CHANGED: events.ROOM_LOST,
     Cause.EVICTION_REFUSED: events.EVICTION_REFUSED,
+    Cause.DEVICES_TAKEN: events.DEVICES_LOST,
+    Cause.DEVICES_NEEDED: events.DEVICES_LOST,
     Cause.QUOTA_SHORT: events.QUOTA_SHORT,
     Cause.ROOM_UNWANTED: events.ROOM_UNWANTED,
     Cause.TIMED_OUT: events.GANG_TIMED_OUT,
@@ -185,7 +188,7 @@ class Reporter:
         for (gang_state, change), written in zip(changing, answers, strict=True):
             if written is not None:
                 taken = self._tried(gang_state, partial(self._take, gang_state, change, written))
-                effects[gang_state.gang.key] = taken or Effects()
+                effects[gang_state.gang.key] = taken or NO_EFFECTS
         telling = [
             (each, self._tried(each, partial(self._untold, each, cluster_view))) for each in after(able, effects)
         ]
@@ -239,7 +242,7 @@ class Reporter:
     def _take(self, gang_state: ReconcileState, change: _Change, written: Written) -> Effects:
         """Record the events of a status write if it succeeded. Return its effects; none if it failed."""
         if not written.done:
-            return Effects()
+            return NO_EFFECTS
         effects = _with_status(gang_state, change.status, written)
         return effects.then(self._tell_change(gang_state.after(effects), gang_state.status, change.status))
 
@@ -345,7 +348,10 @@ class Reporter:
             self._recorder.record(_pod_ref(pod), reason, note, related=self.ref(gang_state))
 
     def made_again(self, gang_state: ReconcileState, pod: Pod) -> None:
-        """Record the event for a member that was deleted, to be recreated by its controller for the stock scheduler."""
+        """Record the event for a member that was deleted because it names a scheduler that does not run here.
+
+        Its controller recreates it, and the webhook makes the new pod name the stock scheduler.
+        """
         note = (
             f"deleted to be recreated for {STOCK_SCHEDULER}: {pod.spec.scheduler_name}, which it names, "
             f"does not run here (gang {gang_state.gang.key})"
@@ -364,9 +370,10 @@ class Reporter:
         phase = phase_of(gang_state)
         stuck = gang_state.step.stranded if isinstance(gang_state.step, AwaitBinding) else ()
         effects, generation = gang_state.effects, gang_state.manifest["metadata"].get("generation")
+        reason, message = about_devices(gang_state.step) if phase is Phase.NOMINATED else ("", "")
         notes = Notes(
-            reason=ROOM_TAKEN if stuck else "",
-            message=gang_state.failed or wording.stranded(stuck),
+            reason=ROOM_TAKEN if stuck else reason,
+            message=gang_state.failed or wording.stranded(stuck) or message,
             untried="; ".join(filter(None, (effects.untried, effects.stays))),
             timed_out=False if gang_state.timed_out and phase.released else gang_state.timed_out,
             withdrawal=effects.withdrawal,

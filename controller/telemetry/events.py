@@ -67,6 +67,12 @@ ROOM_LOST = Reason(
     "Verifying",
     "Reserved capacity was taken before the release. No member was released, and the gang is replanned.",
 )
+DEVICES_LOST = Reason(
+    "DevicesLost",
+    Kind.WARNING,
+    "Verifying",
+    "Other pods got or need devices of the plan before the release. They are given up, and the gang is replanned.",
+)
 QUOTA_SHORT = Reason(
     "QuotaShort",
     Kind.WARNING,
@@ -166,7 +172,7 @@ ROOM_NOT_HELD = Reason(
     "RoomNotHeld",
     Kind.WARNING,
     "Leading",
-    "On our own webhook configuration: this version of Kubernetes may lose reserved capacity; the note says when.",
+    "On our own webhook configuration: this version of Kubernetes is not known to keep reserved capacity.",
 )
 
 OUR_CONFIGURATION = ObjectRef(f"{ADMISSION}/v1", MUTATING, "", CONFIGURATION)

@@ -29,6 +29,8 @@ from timing.clock import SYSTEM_CLOCK, Clock
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 _SOLVE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_PLACES = tuple((dialect.name, phase) for dialect in DIALECTS for phase in Phase)
+"""The label values of `phalanx_gangs`. Each has a value from the first reconcile on."""
 _ROUND_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _GANG_SECONDS = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 86400.0)
 
@@ -142,6 +144,10 @@ class Metrics:
         self._clock = clock
         self._seen: dict[GangKey, _Seen] = {}
         self._first_round = True
+        self._shown: Mapping[tuple[str, Phase], int] | None = None
+        """By dialect and phase: the present values of `phalanx_gangs` that are not 0; None before the first reconcile
+        of a term. Only values that change are set.
+        """
         self._tallies = _Tallies()
         self.registry = CollectorRegistry()
         self._cluster = ClusterMetrics(clock=clock)
@@ -259,6 +265,7 @@ class Metrics:
         finally:
             self._leader.set(0)
             self._gangs.clear()
+            self._shown = None
             self._planning.set(0)
             self._domains_above.clear()
             self._cluster.forget()
@@ -316,9 +323,10 @@ class Metrics:
             self._advance(each)
         self._first_round = False
         tally = self._tallies.gangs + Tally((key.dialect, Phase.INVALID) for key in invalid)
-        for dialect in DIALECTS:
-            for phase in Phase:
-                self._gangs.labels(dialect.name, phase.value).set(tally[dialect.name, phase])
+        shown, self._shown = self._shown, tally
+        places = _PLACES if shown is None else {place for place, _ in tally.items() ^ shown.items()}
+        for dialect, phase in places:
+            self._gangs.labels(dialect, phase.value).set(tally[dialect, phase])
         namespaces = self._tallies.namespaces + Tally((key.namespace, Phase.INVALID) for key in invalid)
         self._cluster.stand(namespaces, list(self._tallies.unplaced.values()))
         self._domains_above.clear()

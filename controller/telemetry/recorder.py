@@ -33,7 +33,7 @@ from controller.telemetry.events import Reason
 from gangs.model import ObjectRef
 from kube.keys import REPORTING_CONTROLLER
 from kube.text import one_line
-from timing.clock import SYSTEM_CLOCK, Clock
+from timing.clock import SYSTEM_CLOCK, Clock, micro_time
 
 LOG = logging.getLogger(__name__)
 
@@ -197,7 +197,9 @@ class Recorder:
             self._series[namespace, sighting.identity] = _Series(path, 1, 1, sighting.at, sighting.at)
 
     def _renew(self, namespace: str, identity: tuple[Any, ...], series: _Series) -> None:
-        patch = {"series": {"count": series.count, "lastObservedTime": _micro_time(series.last)}}
+        patch = {
+            "series": {"count": series.count, "lastObservedTime": micro_time(datetime.fromtimestamp(series.last, UTC))}
+        }
         series.renewed = self._clock.wall().timestamp()
         if self._send("PATCH", series.path, patch, MERGE_PATCH):
             series.written = series.count
@@ -266,7 +268,7 @@ def event_of(
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {"name": ref.name[: _NAME_LENGTH - len(suffix)] + suffix, "namespace": ref.namespace or "default"},
-        "eventTime": _micro_time(at),
+        "eventTime": micro_time(datetime.fromtimestamp(at, UTC)),
         "type": reason.kind.value,
         "reason": reason.name,
         "action": reason.action,
@@ -298,7 +300,3 @@ def _cut(text: str, size: int) -> str:
     if len(raw) <= size:
         return text
     return raw[: size - 3].decode(errors="ignore") + "…"
-
-
-def _micro_time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

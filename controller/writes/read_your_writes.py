@@ -14,7 +14,7 @@ LOG = logging.getLogger(__name__)
 
 PATIENCE_SECONDS = 5.0
 """Seconds after which the caches count as late: evictions are not waited for any longer, and a warning is logged."""
-RESOURCES = ("pods", "gangs", "poddisruptionbudgets")
+RESOURCES = ("pods", "gangs", "poddisruptionbudgets", "resourceclaims", "devicetaintrules")
 """The resources that reconciles both read and write. An eviction writes to its disruption budget."""
 
 

@@ -6,7 +6,7 @@ exception is `LeadershipLostError`. The transport raises it when the leader's te
 written.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from enum import Enum
@@ -27,9 +27,14 @@ from cluster.api.transport import (
 )
 from controller.defaults import WRITES
 from controller.writes.read_your_writes import ReadYourWrites
-from kube.keys import API_VERSION, FIELD_MANAGER, PLAN, PLANNED_NODE, SPARED, TAKEN_BACK
+from kube.devices import GROUP as RESOURCE_GROUP
+from kube.devices import ResourceClaim
+from kube.keys import API_VERSION, COUNTED_AGAIN, FIELD_MANAGER, PLAN, PLANNED_NODE, SPARED, TAKEN_BACK
 from kube.objects import Pod, Struct
 from timing.clock import SYSTEM_CLOCK, Clock
+
+CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
+"""The finalizer of an allocated claim. kube-scheduler writes it, too, and the claim controller removes it."""
 
 
 class Result(Enum):
@@ -129,23 +134,36 @@ class Writer:
     def each(self, calls: Iterable[Callable[[], Value]]) -> list[Value]:
         """Run calls that send writes, in parallel, and wait for all of them. Return their results in order."""
         begun = [self._pool.submit(call) for call in calls]
-        wait(begun)
+        if begun:
+            wait(begun)
         return [each.result() for each in begun]
 
     def close(self) -> None:
         """Start no further write. A write that is being sent is not waited for."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def nominate(self, pod: Pod, node: str, plan_id: str, condition: Mapping[str, str] | None = None) -> Written:
+    def nominate(
+        self,
+        pod: Pod,
+        node: str,
+        plan_id: str,
+        condition: Mapping[str, str] | None = None,
+        *,
+        counted_again: str = "",
+    ) -> Written:
         """Nominate a member for its node: write `nominatedNodeName`, and the plan as annotations.
 
         :param condition: a pod condition to write in the same request; None for none.
+        :param counted_again: a text that no earlier call has written, so that the pod changes even if it is nominated
+            already; "" if that is not needed.
         """
         status: dict[str, Any] = {"nominatedNodeName": node}
         if condition:
             status["conditions"] = [dict(condition)]
-        back = {TAKEN_BACK: None} if TAKEN_BACK in pod.metadata.annotations else {}
-        return self._patch_status(pod, {PLAN: plan_id, PLANNED_NODE: node, **back}, status)
+        more: dict[str, str | None] = {TAKEN_BACK: None} if TAKEN_BACK in pod.metadata.annotations else {}
+        if counted_again:
+            more[COUNTED_AGAIN] = counted_again
+        return self._patch_status(pod, {PLAN: plan_id, PLANNED_NODE: node, **more}, status)
 
     def clear(self, pod: Pod) -> Written:
         """Remove a member's nomination, which frees its capacity."""
@@ -220,6 +238,43 @@ class Writer:
         patch = {"metadata": {"uid": meta.uid, "annotations": dict(annotations)}}
         return self._send("PATCH", _pod_path(meta.namespace, meta.name), patch, MERGE_PATCH)
 
+    def allocate(self, claim: ResourceClaim, status: Mapping[str, Any], plan_id: str) -> list[Written]:
+        """Give a claim devices: mark it and write the finalizer that protects them, then the status.
+
+        Both writes name the version that was read, or that the write before it has made. Return the results.
+
+        :param status: the fields of the status (`controller.release.devices.allocation_status`).
+        :param plan_id: the value of the mark, the annotation `phalanx.dev/plan`.
+        """
+        written, meta = list[Written](), claim.metadata
+        version = meta.resource_version
+        if CLAIM_FINALIZER not in meta.finalizers or PLAN not in meta.annotations:
+            finalizers = list(dict.fromkeys((*meta.finalizers, CLAIM_FINALIZER)))
+            marked = {"uid": meta.uid, "resourceVersion": version, "finalizers": finalizers}
+            patch: dict[str, Any] = {"metadata": {**marked, "annotations": {PLAN: plan_id}}}
+            written.append(self._send("PATCH", claim_path(meta.namespace, meta.name), patch, MERGE_PATCH))
+            if not written[-1].done:
+                return written
+            version = written[-1].version
+        patch = {"metadata": {"uid": meta.uid, "resourceVersion": version}, "status": dict(status)}
+        path = f"{claim_path(meta.namespace, meta.name)}/status"
+        return [*written, self._send("PATCH", path, patch, MERGE_PATCH)]
+
+    def give_up(self, claim: ResourceClaim, pods: Collection[str]) -> Written:
+        """Free a claim from these pods. If it is reserved for no other pod, also take its devices away, in one write.
+
+        The API server refuses to deallocate a claim that is reserved, so both are one write. An allocation without a
+        reservation would keep the devices for ever.
+
+        :param pods: UIDs of gated pods.
+        """
+        meta, kept = claim.metadata, [each for each in claim.status.reserved_for if each.uid not in pods]
+        status: dict[str, Any] = {"allocation": None, "reservedFor": None}
+        if kept:
+            status = {"reservedFor": [{"resource": e.resource, "name": e.name, "uid": e.uid} for e in kept]}
+        patch = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, "status": status}
+        return self._send("PATCH", f"{claim_path(meta.namespace, meta.name)}/status", patch, MERGE_PATCH)
+
     def create(self, path: str, manifest: Mapping[str, Any]) -> Written:
         """Create an object in the collection at `path`."""
         return self._send("POST", path, manifest)
@@ -292,6 +347,12 @@ class Writer:
 def gang_path(namespace: str, name: str = "") -> str:
     """Return the API path of a Gang, or of the collection if `name` is ""."""
     base = f"/apis/{API_VERSION}/namespaces/{namespace}/gangs"
+    return f"{base}/{name}" if name else base
+
+
+def claim_path(namespace: str, name: str = "") -> str:
+    """Return the API path of a ResourceClaim, or of the collection if `name` is ""."""
+    base = f"/apis/{RESOURCE_GROUP}/v1/namespaces/{namespace}/resourceclaims"
     return f"{base}/{name}" if name else base
 
 

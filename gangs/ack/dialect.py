@@ -84,7 +84,7 @@ class AckDialect:
         return gangs_around(about, sources)
 
     def parts(self, gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
-        """Return the gang's key only, because pods name a gang by its own name."""
+        """Return only the gang's own `GangKey`, because in this dialect all pods of a gang name this key."""
         del pod_sets
         return {gang}
 
@@ -99,7 +99,10 @@ class AckDialect:
         return ()
 
     def no_room_messages(self, no_room: NoRoom) -> Sequence[str] | None:
-        """Return a message for each pod, in the wording of ACK Lingjun's guide; None if the guide has no message."""
+        """Return one message for each of `no_room.pods`, in the wording of ACK Lingjun's guide.
+
+        Return None if the guide has no message for the case; Phalanx's own message is then used.
+        """
         return messages.no_room_messages(no_room)
 
     def template_labels(  # noqa: D102 -- the protocol says it; the guide's templates carry their labels themselves
@@ -110,8 +113,11 @@ class AckDialect:
 
 
 def _networks(sources: Sources, named: Iterable[Name], about: GangKey | None) -> Iterator[Manifest]:
-    """Yield all JobNetworkTopologies. If `about` is given, yield only those in `named` and the one with the name of
-    `about`.
+    """Yield the existing JobNetworkTopologies, all of them if `about` is None.
+
+    :param named: namespaces and names of JobNetworkTopologies that pods name. Only these are yielded if `about` is
+        given.
+    :param about: the key of a gang; the JobNetworkTopology with its namespace and name is then yielded, too.
     """
     if about is None:
         yield from sources.of_kind(keys.GROUP, keys.KIND)
@@ -122,7 +128,10 @@ def _networks(sources: Sources, named: Iterable[Name], about: GangKey | None) ->
 
 
 def _network(manifest: Manifest, topologies: Sequence[Topology], findings: Findings) -> _Asked:
-    """Return the request of a JobNetworkTopology (None if it is invalid), and the topology with its layers."""
+    """Return the request of a JobNetworkTopology, and the topology that has the layers which the request names.
+
+    The request is None if the JobNetworkTopology is invalid; the faults then go to `findings`.
+    """
     own = Findings()
     network = network_of(manifest, own)
     settled = Settled()

@@ -53,7 +53,7 @@ class Group:
 
     @property
     def deciding_objects(self) -> list[tuple[ObjectRef, str, Pod]]:
-        """The objects whose labels count for the gang, as (object, path of its labels, pod with these labels).
+        """The objects whose labels apply to the gang, as (object, path of its labels, pod with these labels).
 
         They are the Jobs, and the decisive pods (`pod_consensus.decisive_pods`) among the pods that no Job controls.
         """
@@ -160,9 +160,11 @@ def _worth_reading(sources: Sources, about: GangKey | None) -> list[Manifest]:
 
 
 def gangs_around(about: GangKey, sources: Sources) -> set[GangKey]:
-    """Return the key `about`, and the gangs of Jobs that have its namespace and name.
+    """Return the keys of the gangs that are read for `about`, because `about` may be the name of a Job or
+    JobNetworkTopology.
 
-    Gangs of Jobs that name a JobNetworkTopology with this namespace and name are included.
+    They are `about` itself, and the gangs of Jobs that have this namespace and name, or that name such a
+    JobNetworkTopology.
     """
     jobs = sources.sought(JOB_GROUP, JOB_KIND, _parts_of, (about.namespace, about.name))
     return {about, *(GangKey(NAME, *gang) for job in jobs for gang in _gang_in(job))}
@@ -279,7 +281,8 @@ def touches(group: Group, about: GangKey) -> bool:
 
 
 def example_of(group: Group) -> Pod:
-    """Return a pod with the labels that count for the gang: the example of the first Job; without a Job, the first
-    decisive pod (`pod_consensus.decisive_pods`).
+    """Return a pod with the labels that apply to the gang: the example of the first Job.
+
+    If the group has no Job, return the first decisive pod (`pod_consensus.decisive_pods`).
     """
     return group.deciding_objects[0][2]

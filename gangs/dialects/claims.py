@@ -63,9 +63,12 @@ def ceded_to_others(sources: Sources) -> CededToOthers:
 
 
 def parts_of(gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
-    """Return all keys by which pods name a gang: its own, and those that its dialect derives from its pod sets' names.
+    """Return all `GangKey`s that pods of a gang may name: its own, and those that its dialect derives from its pod
+    sets.
 
-    Example: in Koordinator, a gang that consists of several PodGroups has the key of each.
+    Example: in Koordinator, pods of a gang that consists of several PodGroups name the key of their PodGroup.
+
+    :param pod_sets: the names of the gang's pod sets.
     """
     grouping = (each for each in DIALECTS if each.name == gang.dialect and isinstance(each, Grouping))
     return next((each.parts(gang, pod_sets) for each in grouping), {gang})

@@ -62,26 +62,31 @@ class Dialect(Protocol):
 
 @runtime_checkable
 class Grouping(Protocol):
-    """A dialect in which several keys can name one gang, or in which a gang depends on pods of another gang.
+    """A dialect in which pods of one gang may name different `GangKey`s, or in which a gang depends on pods of another
+    gang.
 
-    Example: Koordinator's annotation `groups` joins several PodGroups into one gang.
+    Example: Koordinator's annotation `groups` joins several PodGroups into one gang. Pods name each PodGroup by its own
+    `GangKey`.
     """
 
     def joined(self, pod: Pod) -> frozenset[GangKey]:
-        """Return the further keys that the pod's labels and annotations join to one gang with the key that the pod
-        names.
+        """Return the `GangKey`s that form one gang with the pod's own, because the pod's labels or annotations list
+        them.
         """
 
     def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
-        """Return all keys that form one gang with the key `about`, itself included.
+        """Return all `GangKey`s that form one gang with `about`, including `about` itself.
 
-        :param linked: a function from a key to the keys that pods directly join with it (`joined`).
+        :param linked: a function from a `GangKey` to those that pods directly join with it (`joined`).
         """
 
     def parts(self, gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
-        """Return all keys by which pods name a gang: its own, and those of the group objects that name its pod sets.
+        """Return all `GangKey`s that pods of a gang may name: its own, and those of the group objects that are its pod
+        sets.
 
         For example, a GangGroup of Koordinator has one pod set for each of its PodGroups.
+
+        :param pod_sets: the names of the gang's pod sets.
         """
 
     def company(self, pod: Pod) -> Hashable | None:

@@ -154,9 +154,10 @@ def _review_object(manifest: Manifest, standing: Sources, left: CededToOthers) -
 def _review_templates(
     ref: ObjectRef, workload: Manifest, sources: Sources, left: CededToOthers, findings: Findings
 ) -> None:
-    """Report settings in pod templates that do not work for a gang: GPU fractions, schedulers, a second gang.
+    """Report what is refused or has a surprising effect in the pod templates of a workload.
 
-    Templates whose pods name no gang are not checked.
+    Requests for a fraction of a GPU are faults. A `schedulerName` of another scheduler, and the name of a second gang,
+    get advice. A template whose pods name no gang is not checked.
     """
     for pod, template in zip(example_pods(workload), templates(workload), strict=False):
         if (claim := dialect_of(pod, left)) is not None:
@@ -171,7 +172,7 @@ def _review_templates(
 def _unread(ref: ObjectRef, at: str, pod: Pod, others: Iterable[Dialect], left: CededToOthers) -> Iterator[Advice]:
     """Yield advice on gangs that a pod template names in other dialects although the whole workload is a gang.
 
-    These names have no effect.
+    A pod has only one gang, so these names have no effect.
     """
     labels = {key: value for key, value in pod.metadata.labels.items() if key != WORKLOAD}
     unmarked = structs.replace(pod, metadata=structs.replace(pod.metadata, labels=labels))

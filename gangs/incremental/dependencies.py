@@ -81,8 +81,8 @@ class ReadSet:
 class ReadSetIndex:
     """The inputs of all readings, indexed both ways: from a gang's key to its inputs, and from an input to the keys.
 
-    A reading is identified by the key that was read, whether or not a gang with this key exists. `sought_by`: by API
-    group and kind, the index functions by which objects have been looked up. They are never removed.
+    A reading is what the dialects derive for one `GangKey`, whether or not a gang with this key exists. `sought_by`: by
+    API group and kind, the index functions by which objects have been looked up. They are never removed.
     """
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class ReadSetIndex:
                 self.sought_by[group, kind].add(by)
 
     def readers_of(self, inputs: Iterable[ReadInput]) -> set[GangKey]:
-        """Return the keys whose reading has one of these inputs, so that it must be repeated."""
+        """Return the `GangKey`s whose reading has one of these inputs, so that their gangs must be read again."""
         return {about for read_input in inputs for about in self._readers.get(read_input, ())}
 
 

@@ -48,8 +48,9 @@ _Sorted = tuple[int, str, str]
 
 
 def _roots_by_kind() -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return, by API group and kind, the names of the dialects that read, for an object of this kind, the gang with its
-    name.
+    """Return, by API group and kind, the dialects (by name) in which an object of the kind may be, or describe, a gang.
+
+    The gang then has the namespace and name of the object.
     """
     found = {kind: tuple(_ORDER) for kind in WORKLOADS}
     for dialect in DIALECTS:
@@ -64,7 +65,7 @@ _ROOTS = _roots_by_kind()
 
 
 def _roots(key: ObjectKey, manifest: Manifest | None) -> tuple[str, ...]:
-    """Return the names of the dialects that read, for this object, the gang with its namespace and name."""
+    """Return the names of the dialects in which this object may be, or describe, a gang with its namespace and name."""
     return _ROOTS.get(key[:2]) or (_OF_WORKLOADS if manifest is not None and row_of(manifest) is not None else ())
 
 
@@ -155,21 +156,22 @@ class GangStore:
         return tuple(self._gangs[GangKey(names[at], namespace, name)] for at, namespace, name in self._order)
 
     def read_as(self, name: GangKey) -> tuple[Gang, ...]:
-        """Return the gangs in the reading of this key: the gangs to which pods or objects with its namespace and name
-        belong.
+        """Return the gangs to which pods or objects with the namespace and name of this `GangKey` belong.
+
+        A gang that consists of several group objects is returned for the key of each of them.
         """
         return self._readings.get(name, Reading()).gangs
 
     def faults_of(self, name: GangKey) -> tuple[Fault, ...]:
-        """Return the faults that were found when this key was read; empty if it was not read.
+        """Return the faults that were found when the gang with this `GangKey` was read.
 
-        They are faults of the pods and objects with the namespace and name of the key, and of other objects of the
-        gang.
+        They are faults of the gang's pods and of all its objects. The result is empty if no pod or object has this
+        name.
         """
         return self._readings.get(name, Reading()).faults
 
     def faulty(self) -> Collection[GangKey]:
-        """Return the keys in whose reading faults were found."""
+        """Return the `GangKey`s for which `faults_of` returns faults."""
         return self._faulty
 
     def reading(self) -> Reading:
@@ -195,7 +197,7 @@ class GangStore:
         )
 
     def unreadable(self) -> frozenset[GangKey]:
-        """Return the keys that unfinished pods name but that no gang has, because the gang is invalid."""
+        """Return the `GangKey`s that unfinished pods name but that belong to no gang, because the gang is invalid."""
         if self._unreadable is None:
             self._unreadable = frozenset(name for name in self._pods.waited_for if name not in self._names)
         return self._unreadable
@@ -225,7 +227,9 @@ class GangStore:
         return replace(self._read_all(asked | self._roots_of(objects) | self._pods.touched), topologies=known)
 
     def _left_now(self) -> CededToOthers:
-        """Return the ceded dialects by the present objects, and the gangs of these dialects that are not ceded."""
+        """Return the dialects that are ceded by the present objects, and the gangs of these dialects that are not
+        ceded.
+        """
         to = systems_ceded_to(self._sources)
         return CededToOthers(to, self._pods.carried(to)) if to else CededToOthers()
 
@@ -256,7 +260,7 @@ class GangStore:
         return {(SCHEDULER, each) for each in old.keys() | new.keys() if old.get(each) != new.get(each)}
 
     def _roots_of(self, objects: Iterable[ObjectKey]) -> set[GangKey]:
-        """Return the keys by which gangs of these objects are read, without the keys that were read already."""
+        """Return the `GangKey`s of gangs that these objects may be or describe, if the store has not read them yet."""
         found = set()
         for key in objects:
             for dialect in _roots(key, self._sources.objects.get(key)):
@@ -295,8 +299,9 @@ class GangStore:
         return Changed(changed, faults=faults)
 
     def _asks(self, about: GangKey) -> bool:
-        """Whether this key must be read: a pod names it, or an object of a kind that its dialect reads has its
-        namespace and name.
+        """Whether a gang with this `GangKey` may exist, so that it must be read.
+
+        It may if a pod names it, or if an object of a kind that its dialect reads has its namespace and name.
         """
         if self._pods.named(about) or self._pods.ceded(about):
             return True
@@ -329,10 +334,11 @@ class GangStore:
     def _pods_for(
         self, dialect: Dialect, about: GangKey, sources: Sources, inputs: set[ReadInput]
     ) -> tuple[list[Pod], list[Pod]]:
-        """Return the pods that the reading of a key needs: those that the dialect may read, and those that are ceded.
+        """Return the pods that the reading of a `GangKey` needs: those that the dialect may read, and those that are
+        ceded.
 
-        They are the pods of the gang, of gangs that are grouped with it, and of gangs in the same company
-        (`Grouping.company`). For a dialect without groups, they include the pods of the Job with the gang's name.
+        They are the pods of the gang, of gangs that are grouped with it, and pods with an equal `Grouping.company`. For
+        a dialect without groups, they include the pods of the Job with the gang's name.
         """
         keys, grouping = {about}, GROUPING.get(dialect.name)
         if grouping is not None:
@@ -367,7 +373,9 @@ class GangStore:
         return replace(gang, succeeded=sum(self._pods.succeeded(name) for name in names))
 
     def _take(self, about: GangKey, reading: Reading | None) -> None:
-        """Replace the result of reading a key. None: no pod or object has this name any more."""
+        """Replace the gangs, faults and advice that were read for a `GangKey`. None: no pod or object has this name any
+        more.
+        """
         before = {gang.key for gang in self._readings.get(about, Reading()).gangs}
         after = {gang.key: gang for gang in reading.gangs} if reading is not None else {}
         for key in before - after.keys():
@@ -404,7 +412,9 @@ class GangStore:
         self._members.update(member.pod.key for member in gang.members)
 
     def _leave(self, about: GangKey, key: GangKey) -> None:
-        """Remove a gang from the reading of the key `about`. Delete the gang if no other key's reading contains it."""
+        """Remove a gang from the reading of the `GangKey` `about`. Delete the gang if no other key's reading contains
+        it.
+        """
         readers = self._readers[key]
         readers.discard(about)
         if not readers:

@@ -11,7 +11,10 @@ from kube.objects import Container, Pod
 
 
 def gpus_of(pod: Pod) -> int:
-    """Return the number of GPUs that a pod requests: of all containers, or of the largest init container if more."""
+    """Return the number of GPUs that a pod requests.
+
+    It is the sum over the containers, or the request of the largest init container if that is greater.
+    """
     running = sum(map(_of_container, pod.spec.containers))
     return max([running, *map(_of_container, pod.spec.init_containers)])
 
@@ -22,7 +25,7 @@ def gpus_together(pods: Sequence[Pod], count: int) -> int:
 
 
 def check_gpu_scope(pods: Iterable[Pod], group: ObjectRef, findings: Findings) -> None:
-    """Report pods of a gang whose scope is a single GPU if they request more than one GPU together."""
+    """Report pods of a gang as faults if the gang requests more than one GPU although its scope is a single GPU."""
     total = 0
     for pod in sorted(pods, key=lambda each: age(each.metadata)):
         total += gpus_of(pod)

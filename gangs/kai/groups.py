@@ -43,9 +43,11 @@ class Unit:
     jobs: tuple[ObjectRef, ...] = ()
     """The Jobs whose pods name the PodGroup."""
     made: Mapping[str, int] = field(default_factory=dict)
-    """By subgroup ("" for none): the number of pods that these Jobs should run now."""
+    """By subgroup ("" for none): the number of pods that the Jobs in `jobs` should run now."""
     ended: Mapping[str, int] = field(default_factory=dict)
-    """By subgroup ("" for none): the number of pods that these Jobs need no more, because they have completed."""
+    """By subgroup ("" for none): the number of pods of the Jobs in `jobs` that have completed, so that they are not
+    needed any more.
+    """
     waiting_for: tuple[str, ...] = ()
 
     @property

@@ -21,8 +21,8 @@ MOST_WEIGHT = 100
 class Policy(msgspec.Struct, frozen=True):
     """A topology policy of the ConfigMap.
 
-    `topology`: a level, or a word such as `nvlink`. `strategy`: `pack` pods into few domains of the level, or `prefer`
-    nodes that have its label. `weight`: from 1 to 100.
+    `topology`: a level, or one of the words `nvlink`, `numa` and `nvswitch`. `strategy`: `pack` pods into few domains
+    of the level, or `prefer` nodes that have its label. `weight`: from 1 to 100.
     """
 
     name: str

@@ -88,7 +88,7 @@ NOTHING = PodGroupSpec()
 
 
 def spec_of(manifest: Manifest, ref: ObjectRef, findings: Findings) -> PodGroupSpec:
-    """Return the `spec` of a PodGroup, and report its faults as far as other objects do not matter.
+    """Return the `spec` of a PodGroup, and report the faults that are visible without any other object.
 
     Raises `MalformedError`.
     """

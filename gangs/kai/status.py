@@ -88,7 +88,7 @@ def _placed(gang_object: GangObjectStatus) -> list[Status]:
 
 
 def _unschedulable(gang_object: GangObjectStatus, previous: Mapping[str, Any]) -> list[Status]:
-    """Return the scheduling condition of a PodGroup, in a list.
+    """Return the condition UnschedulableOnNodePool of a PodGroup, in a list.
 
     Its status is True while the gang lacks capacity, and False afterwards. If the gang never lacked capacity, the list
     is empty.

@@ -70,7 +70,7 @@ def set_of(pod: Pod) -> str:
 
 
 def check(spec: PodGroupSpec, ref: ObjectRef, findings: Findings) -> None:
-    """Report faults of a PodGroup's subgroups, as far as pods and topology objects do not matter."""
+    """Report the faults of a PodGroup's subgroups that are visible without the pods and the topology."""
     groups = spec.sub_groups
     if spec.min_sub_group is not None and spec.min_member is not None:
         findings.fault(ref, "spec.minSubGroup", "is given beside spec.minMember", "keep one of the two")

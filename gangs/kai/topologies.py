@@ -11,7 +11,11 @@ from kube.topology import HOSTNAME_LABEL, Level, Topology, Unlabelled
 
 
 def topology_of(settings: Settings) -> Topology:
-    """Return the topology with the levels zone, rack, nvlink-domain and node, and the levels of the ConfigMap."""
+    """Return the topology of KAI's gangs: the levels zone, rack, nvlink-domain and node, and the levels of `settings`.
+
+    The levels that the administrator lists in KAI's ConfigMap lie between zone and rack. A listed level named zone or
+    rack replaces the default level of that name.
+    """
     listed = [Level(each.name, (each.label,), Unlabelled.DEFAULT_DOMAIN) for each in settings.above_the_node()]
     names = {each.name for each in listed}
     taken = {key for each in listed for key in each.label_keys}

@@ -104,8 +104,9 @@ class KoordinatorDialect:
         return _linked(about, linked, sources)
 
     def parts(self, gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
-        """Return all keys by which pods name a gang: those of the units (PodGroups) of the GangGroup, each of which is
-        a pod set.
+        """Return all `GangKey`s that pods of a gang may name: those of the units (PodGroups) of the GangGroup.
+
+        Each unit is a pod set of the gang.
         """
         return {gang, *(groups.named_by_set(gang, each) for each in pod_sets if len(pod_sets) > 1)}
 

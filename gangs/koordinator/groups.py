@@ -86,7 +86,7 @@ def read_group(
 
     :param units: the units of the GangGroup, ordered by key; at least one.
     :param settings: the content of Koordinator's ConfigMap.
-    :param all_pods: all pods, among which those with the same topology selector as a member are searched.
+    :param all_pods: all pods. The gang prefers nodes near those with the same topology selector as one of its members.
     """
     first = units[0]
     own = Findings()
@@ -138,7 +138,10 @@ def _pod_sets(units: Sequence[Unit], names: Mapping[GangKey, str], strategy: Str
 
 
 def _waiting_for(units: Sequence[Unit], settled: Settled) -> tuple[str, ...]:
-    """Return the entries of `Gang.waiting_for`: missing PodGroups, agreements, units, topologies and members."""
+    """Return the entries of `Gang.waiting_for` of a GangGroup.
+
+    They name PodGroups, agreements of other namespaces and a topology that are missing, and units that need more pods.
+    """
     lacks = dict.fromkeys(what for unit in units for what in (*unit.waiting_for, *unit.lacks))
     absent = sorted(units[0].groups - {unit.key for unit in units})
     named = (f"{keys.POD_GROUP_KIND} {key}" for key in absent)

@@ -124,7 +124,7 @@ def unit_of_group(manifest: Manifest, pods: Sequence[Pod], findings: Findings) -
 def unit_of_pods(key: GangKey, pods: Sequence[Pod], findings: Findings) -> Unit | None:
     """Return, as a unit, the gang of pods that name a gang without a PodGroup; None if no pod is live.
 
-    The annotations and labels of the first decisive pod count (`gangs.pod_consensus`). If the pods do not state a
+    The annotations and labels of the first decisive pod apply (`gangs.pod_consensus`). If the pods do not state a
     minimum, they name a PodGroup that does not exist, and the unit waits for it.
     """
     live_pods = tuple(sorted(live(pods), key=lambda pod: age(pod.metadata)))
@@ -245,7 +245,7 @@ def listed(annotations: Mapping[str, Any]) -> frozenset[GangKey]:
 
 
 def _keys_of(names: Any) -> frozenset[GangKey] | None:
-    """Return the keys in a list of "namespace/name"; None if it is no such list."""
+    """Return the `GangKey`s in a list of texts of the form "namespace/name"; None if the value is no such list."""
     if not isinstance(names, list) or not all(isinstance(each, str) and each.count("/") == 1 for each in names):
         return None
     return frozenset(GangKey(NAME, *each.split("/")) for each in names)

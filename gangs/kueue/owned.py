@@ -254,10 +254,10 @@ def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
 
 
 def _check_queue(manifest: Manifest, made: Made, sources: Sources, findings: Findings) -> None:
-    """Report that a queue's name on a workload itself does not reach the workload's pods, if it is so.
+    """Report a queue's name on a workload itself if the workload's pods do not get the name.
 
-    Pods are in a queue only by a label on their pod template. Admission copies the workload's label there for some
-    kinds.
+    The pods are then not in the queue, because pods are in a queue only by a label on their pod template. Admission
+    copies the workload's label to the pod template for some kinds only.
     """
     ref, labels, annotations = ref_of(manifest), metadata_of(manifest).labels, metadata_of(manifest).annotations
     queue, templates, row = queue_of(labels, annotations), pod_templates.templates(manifest), row_of(manifest)
@@ -294,8 +294,9 @@ def _check_queue(manifest: Manifest, made: Made, sources: Sources, findings: Fin
 
 
 def _check_child(manifest: Manifest, sources: Sources, findings: Findings) -> None:
-    """Report faults of the queue's name that a child workload other than a Job would have. A Job is checked when it is
-    read.
+    """Report faults that a child workload other than a Job would have because of the queue's name.
+
+    A Job is checked when it is read.
     """
     if not has_rules(manifest):
         check(manifest, sources, findings)

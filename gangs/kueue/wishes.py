@@ -249,7 +249,9 @@ def _check_all(asked: Sequence[Wish], topology: Topology, ref: ObjectRef, findin
 
 
 def _check_in_one(asked: Sequence[Wish], known: Sequence[Topology], ref: ObjectRef, findings: Findings) -> None:
-    """If the requests have faults in each of these topologies, report the faults in the topology with the fewest."""
+    """If each of these topologies has faults with the requested levels, report those of the topology with the fewest
+    faults.
+    """
     tried = []
     for topology in known:
         found = Findings()

@@ -57,7 +57,7 @@ def owner_of(pod: Pod, system: str = "") -> ObjectRef | None:
 def by_workload(pods: Sequence[Pod], system: str = "") -> dict[ObjectKey, list[Pod]]:
     """Return the pods of labelled workloads by the key of their workload. Pods without a label are left out.
 
-    :param system: the dialect whose labels count; "" for Phalanx's own.
+    :param system: the dialect whose labels are read; "" for Phalanx's own.
     """
     found: defaultdict[ObjectKey, list[Pod]] = defaultdict(list)
     for pod in pods:

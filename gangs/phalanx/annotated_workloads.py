@@ -1,7 +1,7 @@
 """Workloads that ask to be gangs by annotations of Phalanx, or that are gangs because of their automatic namespace.
 
 Admission adds the label `phalanx.dev/workload` to every pod template of such a workload. A pod with this label is a
-member of the gang that the workload above it is. Each pod template (Master, Worker) is a pod set of its own.
+member of its workload's gang. Each pod template (Master, Worker) is a pod set of its own.
 """
 
 from collections import Counter
@@ -177,7 +177,7 @@ def _minimum(manifest: Manifest, gated: Sequence[Template], annotations: Mapping
 
 
 def _check_templates(ref: ObjectRef, templates: Sequence[Template], findings: Findings) -> None:
-    """Report pod templates that name a Gang object, that have the same name, or that are more than `MOST_SETS`."""
+    """Report pod templates that name a Gang object or that have equal names, and more than `MOST_SETS` templates."""
     if len(templates) > MOST_SETS:
         problem = f"has {len(templates)} pod templates, and a gang has at most {MOST_SETS} pod sets"
         findings.fault(ref, "spec", problem, "make several workloads of it")

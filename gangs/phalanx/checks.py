@@ -28,7 +28,7 @@ def max_restarts(spec: GangSpec) -> int:
 
 
 def check_spec(ref: ObjectRef, spec: GangSpec, findings: Findings) -> None:
-    """Report invalid and contradictory fields in a Gang's spec, as far as its topology does not matter."""
+    """Report the invalid and contradictory fields in a Gang's spec that are visible without its topology."""
     _check_restarts(ref, spec, findings)
     if spec.schedule_timeout_seconds is not None and spec.schedule_timeout_seconds < 1:
         problem = f"{spec.schedule_timeout_seconds} is less than 1"

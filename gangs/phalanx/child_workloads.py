@@ -44,7 +44,10 @@ def check(manifest: Manifest, sources: Sources, topologies: Sequence[Topology], 
 
 
 def _advise_automatic(manifest: Manifest, ref: ObjectRef, sources: Sources, findings: Findings) -> None:
-    """Report, as advice, that an automatic namespace makes neither this workload nor its child a gang, if it is so."""
+    """Report, as advice, a workload in an automatic namespace if neither the workload nor its child becomes a gang.
+
+    Otherwise a user of the namespace would expect a gang, but the pods start one by one.
+    """
     if not child_workloads.has_automatic_child(manifest) and gang_annotations.automatic(manifest, sources):
         text = f"{with_article(ref.kind)} is not made a gang yet: its pods start one by one"
         findings.advise(ref, "kind", f"the namespace is automatic, but {text}")

@@ -90,7 +90,10 @@ class PhalanxDialect:
             if not gang_objects.is_mirror(manifest):
                 pods = labelled.pop(key_of(manifest), [])
                 _keep(gang_objects.read_gang(manifest, pods, sources, topologies, findings), gangs, findings)
+        named = {key_of(each)[:2] for each in sources.called(about)} if about is not None else set()
         for at, row in {**_ANNOTATED, **workload_kinds.user_defined_rows(sources)}.items():
+            if about is not None and at not in named and not row.part_by:
+                continue  # no workload of this kind has the name; a part of a workload may have another name
             for manifest in makers.of_kind(*at, row, sources, about):
                 read = partial(annotated_workloads.read_parts, made.pop(key_of(manifest), []))
                 for gang in _tried(read, manifest, sources, topologies, findings) or ():

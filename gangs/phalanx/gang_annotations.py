@@ -38,7 +38,7 @@ def automatic(manifest: Manifest, sources: Sources) -> bool:
 
 
 def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
-    """Report invalid values of a workload's annotations, as far as other objects do not matter."""
+    """Report the invalid values of a workload's annotations that are visible without any other object."""
     if annotations.get(keys.GANG, "true") not in ("true", "false"):
         problem = f'"{annotations[keys.GANG]}" is neither "true" nor "false"'
         findings.fault(ref, annotation(keys.GANG), problem, 'write "true"; a Gang object is named on the pod template')

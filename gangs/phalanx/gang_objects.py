@@ -153,9 +153,10 @@ def _advise_keys(pods: Sequence[Pod], findings: Findings) -> None:
 
 
 def _sets(ref: ObjectRef, spec: GangSpec, sources: Sources) -> tuple[PodSetSpec, ...]:
-    """Return the pod sets in a Gang's spec. If it has none, return one of all members.
+    """Return the pod sets in a Gang's spec; if it has none, one pod set with all members.
 
-    Its count is the Gang's minimum, or the number of pods that Jobs create for the Gang, if that is higher.
+    The count of this pod set is the Gang's minimum, or the number of pods that Jobs create for the Gang, if that is
+    higher.
     """
     if spec.pod_sets:
         return spec.pod_sets

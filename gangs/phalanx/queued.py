@@ -65,9 +65,10 @@ def _check_same(manifest: Manifest, queue: str | None, pod: Pod, sources: Source
 
 
 def topology_kind(to: Charged) -> str | None:
-    """Return the kind of the topologies in which a Gang object may be placed.
+    """Return the kind of the topologies in which a Gang object may be placed; None: any kind.
 
-    None: any. If a flavor of the gang's queue decides the topology, it is `NO_TOPOLOGY` until a flavor is chosen.
+    If a flavor of the gang's queue decides the topology, return `NO_TOPOLOGY`, because no topology applies until a
+    flavor is chosen.
     """
     return NO_TOPOLOGY if to.account is not None and to.account.only_theirs else None
 

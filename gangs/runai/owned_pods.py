@@ -1,4 +1,4 @@
-"""Gangs of pods that have Run:ai's annotations themselves, of workloads other than Jobs.
+"""Gangs of pods that have Run:ai's annotations themselves, and whose workload is not a Job.
 
 The pods of one controller are one gang. They get the annotations from their pod templates, such as the replica specs of
 a PyTorchJob. The annotation `batch-min-member` has the number of pods that start together. Without it, the number comes
@@ -111,9 +111,9 @@ def read_pods(
 
 
 def _same(pod: Pod) -> str:
-    """Return the remedy for a workload whose pod templates have different annotations.
+    """Return the remedy for pod templates of one workload that have different annotations: write the same on all.
 
-    :param pod: a pod of the workload.
+    :param pod: a pod of the workload. If it belongs to a RayCluster, the remedy mentions levels of single groups.
     """
     same, owner = "write the same on all pod templates", controller_of(pod)
     if owner is None or (group_of(owner.api_version), owner.kind) != RAY_CLUSTER:
@@ -122,9 +122,10 @@ def _same(pod: Pod) -> str:
 
 
 def _workload_of(pod: Pod, sources: Sources) -> tuple[Manifest | None, tuple[str, ...]]:
-    """Return the workload of a pod, if Phalanx can count the pods of its kind; else None.
+    """Return a pod's workload, and what the pod's gang waits for.
 
-    The second part has the entries of `Gang.waiting_for`: the workload, if it does not exist.
+    The workload is None if it does not exist, or if Phalanx cannot count the pods of its kind. The gang waits for the
+    workload if it does not exist (an entry of `Gang.waiting_for`).
     """
     maker = pod_templates.maker_of(pod)
     if maker is None or maker.made is not Made.TOGETHER:
@@ -136,7 +137,10 @@ def _workload_of(pod: Pod, sources: Sources) -> tuple[Manifest | None, tuple[str
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """The pods of a workload whose templates have Run:ai's annotations: their minimum, and their number."""
+    """Numbers of the pods of a workload whose templates have Run:ai's annotations.
+
+    `least`: how many of them must start together. `total`: how many there should be.
+    """
 
     least: int = 0
     total: int = 0

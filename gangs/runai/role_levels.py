@@ -1,8 +1,9 @@
-"""Levels of one role of a workload, besides those of the workload: of a RayCluster's group, or of a replicated job.
+"""The levels that one role of a workload requests in addition to the levels of the whole workload.
 
-A role is a pod set. As KAI Scheduler (pod grouper, v0.17), Phalanx reads the levels of a RayCluster's group from its
-pod template. It reads those of a JobSet's replicated job from the metadata of the Job template, and they apply to each
-Job by itself. These metadata may also have the number of pods that must start together in each Job.
+A role is a pod set: a group of a RayCluster, or a replicated job of a JobSet. As KAI Scheduler (pod grouper, v0.17),
+Phalanx reads the levels of a RayCluster's group from its pod template. It reads those of a JobSet's replicated job from
+the metadata of the Job template, and they apply to each Job by itself. These metadata may also have the number of pods
+that must start together in each Job.
 """
 
 from collections.abc import Mapping
@@ -116,9 +117,9 @@ def check(marked: LabelledWorkload, ref: ObjectRef, findings: Findings) -> None:
 
 
 def _short(own_words: Mapping[str, str], marked: LabelledWorkload) -> bool:
-    """Whether the workload's annotation `batch-min-member` is lower than the number of its pods.
+    """Whether the workload's annotation `batch-min-member` is lower than the number of the gang's pods.
 
-    :param own_words: the annotations of the workload.
+    :param own_words: the annotations on the workload itself.
     """
     least = integer(own_words.get(keys.MIN_MEMBER, ""))
     return least is not None and least < sum(each.count for each in marked.gated)
@@ -127,7 +128,7 @@ def _short(own_words: Mapping[str, str], marked: LabelledWorkload) -> bool:
 def least_of_jobs(marked: LabelledWorkload) -> int:
     """Return the number of a JobSet's pods that must start together, if a Job template states a minimum; else 0.
 
-    Templates without a minimum count with all their pods.
+    Of the templates without a minimum, all pods must start.
     """
     if not _in_jobs(marked.manifest) or all(each.least is None for each in marked.gated):
         return 0

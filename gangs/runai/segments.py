@@ -28,7 +28,7 @@ class Segments:
 
     @property
     def levels(self) -> tuple[LevelWish, ...]:
-        """The level of the segments: always one entry."""
+        """The level of the segments, in a tuple of one entry."""
         return (self.level,)
 
     def of(self, pod_set: PodSet) -> PodSet:

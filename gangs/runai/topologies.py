@@ -71,7 +71,9 @@ def _levels(written: Sequence[LevelSpec]) -> tuple[Level, ...]:
 
 
 def _names(level: LevelSpec) -> list[str]:
-    """Return the possible names of a level: its alias, the last part of its label, and this without `topology-`."""
+    """Return the possible names of a level: its alias, the last part of its label, and this part without
+    `topology-`.
+    """
     if level.node_label == HOSTNAME_LABEL:
         parts = ["hostname", NODE_LEVEL]
     else:

@@ -204,17 +204,21 @@ class KindRow:
     parts: str = ""
     """The field with the number of parts, for kinds with `fields` and `part_by`."""
     start_orders: tuple[StartOrder, ...] = ()
-    """Settings by which the workload creates some pods only after others run. Kinds with `fields` state it there."""
+    """Settings by which the workload creates some pods only after others run. For kinds with `fields`, `TemplateFields`
+    has such settings.
+    """
     rank: str = ""
     """The key of the pod label or annotation with the pod's rank in its template, for kinds with `fields`; "": none."""
     ended_at: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Fields by which a workload reports its end, besides the usual conditions, each with the values that mean this."""
+    """Fields by which a workload reports its end, in addition to the usual conditions, each with the values that mean
+    an end.
+    """
     counted_in_status: tuple[str, ...] = ()
     """The status fields that the functions in `rules` read: the numbers of pods that have completed."""
     ending_conditions: tuple[str, ...] = ()
     """Types of conditions by which a workload reports that it has ended or is ending, so that it recreates no pod.
 
-    The usual conditions count besides.
+    They add to the conditions Succeeded, Completed and Failed, which are read for every kind.
     """
     suspended_at: str = ""
     """The field that is true while the workload is suspended, and that a queue sets to false.
@@ -512,8 +516,7 @@ Users cannot write such an entry, because objects from the API server have only 
 @computed_once
 def row_of(manifest: Manifest) -> KindRow | None:
     """Return the description of the object's kind; None if the kind creates no pods or is unknown."""
-    group, kind, _, _ = key_of(manifest)
-    known = WORKLOADS.get((group, kind))
+    known = WORKLOADS.get((group_of(manifest.get("apiVersion", "")), manifest.get("kind", "")))
     if known is not None or ROW not in manifest:
         return known
     user_defined = manifest[ROW]

@@ -51,7 +51,8 @@ def by_role(templates: Sequence[Template], minimum: int) -> Mapping[str, int]:
     """Divide the minimum of a gang among its roles (pod sets). Return the minimum of each role.
 
     If the roles' own minimums add up to `minimum`, these are returned. Otherwise each role needs all its pods, except
-    that the workers need only as many as remain. Pods that need not run are thus workers as far as possible.
+    that the workers need only as many as remain of the minimum. If `minimum` is below the number of pods of the other
+    roles, the last of these roles need fewer pods, too.
     """
     least = {each.role: _least(each) for each in templates}
     if sum(least.values()) == minimum:

@@ -114,9 +114,9 @@ def first_gang(manifest: Manifest) -> str:
 
 
 def made_by(manifest: Manifest) -> Made | None:
-    """Return whether and how the pods of a workload form groups; None for any other object. Raises `MalformedError`.
+    """Return whether and how the pods of a workload form groups; None for any other object.
 
-    A JobSet with a single Job counts as this Job.
+    A JobSet with a single Job is treated as this Job. Raises `MalformedError`.
     """
     row = row_of(manifest)
     if row is not None and row.layout is Layout.JOBS and _jobs(manifest) == 1:

@@ -21,7 +21,7 @@ class StartOrder:
 
     `at`: the path of the field, or the key of an annotation if `annotation` is true. `says`: the field must have this
     value. `unless`: the field must have any other value. With neither, the field must be set. `at_once`: the remedy
-    that makes the workload create all pods at once. An annotation also counts on the Job templates of a JobSet.
+    that makes the workload create all pods at once. An annotation has the same effect on the Job templates of a JobSet.
     """
 
     at: str

@@ -1,8 +1,8 @@
 """User-defined kinds: WorkloadKind objects, in which a platform team describes kinds of workloads.
 
-A WorkloadKind becomes a `KindRow`, as the built-in kinds have one in the table of kinds, or a list of its faults. When
-an object of a user-defined kind is read, its `KindRow` is added to it (`with_row`). Functions on workloads therefore
-need no list of the user-defined kinds.
+A valid WorkloadKind becomes a `KindRow`, the type of the rows in the table of built-in kinds. An invalid one becomes a
+list of its faults. When an object of a user-defined kind is read, its `KindRow` is added to it (`with_row`). Functions
+on workloads therefore need no list of the user-defined kinds.
 """
 
 import re
@@ -83,7 +83,7 @@ class WorkloadKindSpec(Struct, frozen=True, forbid_unknown_fields=True):
 def rows_of(manifests: Iterable[Manifest]) -> Mapping[tuple[str, str], KindRow]:
     """Return the kinds that these WorkloadKinds describe: by API group and kind, the `KindRow`.
 
-    Invalid WorkloadKinds are left out. If two describe the same kind, the older one counts.
+    Invalid WorkloadKinds are left out. If two describe the same kind, the older one is used.
     """
     found: dict[tuple[str, str], KindRow] = {}
     for each in sorted(manifests, key=age):

@@ -57,6 +57,8 @@ export interface QueuedGang extends GangId {
   expectedEnd?: string | null;
   /** Of a waiting gang: when its quota is free, by the expected ends of the gangs that use it. RFC 3339. */
   estimatedStart?: string | null;
+  /** The gang whose end decides that time. */
+  startAfter?: GangId | null;
 }
 
 /** A queue of `/v1/queues`. `waiting` is in planning order. */
@@ -97,10 +99,18 @@ export interface Goal {
 /** A domain that nearly holds a gang, and what keeps its other nodes out. */
 export interface Near {
   path: string[];
+  /** After all evictions that the gang may cause. */
   fits: number;
+  /** Absent: not known, or the gang may evict no pod. */
+  fitsWithoutEvictions?: number;
   needed: number;
   nodes: number;
   excluded?: Record<string, number>;
+}
+
+/** How many of the needed pods a domain holds: "3 of 4 pods", or "13 of 60 pods now, 42 after evictions". */
+export function fittingOf({ fits, needed, fitsWithoutEvictions: now = fits }: Near): string {
+  return now < fits ? `${now} of ${needed} pods now, ${fits} after evictions` : `${fits} of ${needed} pods`;
 }
 
 export interface Victim {
@@ -129,7 +139,8 @@ export interface Story {
   proof: string | null;
   objective: Goal[] | null;
   victims: Victim[] | null;
-  explanation: { nearest?: Near[]; wouldFitIf?: string[]; whyHere?: string } | null;
+  /** `onlyIn`: the few domains to which a node selector or node affinity confines the gang. */
+  explanation: { nearest?: Near[]; wouldFitIf?: string[]; whyHere?: string; onlyIn?: string } | null;
   askedBy: string;
   wants: string;
   presence: string;
@@ -137,6 +148,8 @@ export interface Story {
   /** From its creation to its last placement; null: it is not placed. Absent in a dry run, as the next two. */
   waitedSeconds?: number | null;
   restarts?: number;
+  /** The last restart in one line; "": none. */
+  restarted?: string;
   /** Its last evictions, since the webhook started. `by`: the gang that took its place; "": unknown. */
   displaced?: { at: string; by: string }[];
   place: { told: string } | null;

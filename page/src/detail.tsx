@@ -2,16 +2,18 @@
 
 import type { ComponentChildren } from "preact";
 
-import { type Gang, type Near, nodesOf, type Story, unitName } from "./data";
+import { fittingOf, type Gang, keyOf, type Near, nodesOf, type Story, titleOf, unitName } from "./data";
 import { goalName, isFewest, valueOf } from "./goals";
 import { Icon } from "./icons";
 import { Bar, CopyLink, Fold, GangName, PhaseTag, Section, Table } from "./parts";
 import { lasting, phaseOf, since } from "./phases";
 import { QuotaOf } from "./queues";
-import { close, now, openDomain, selectedStory, story, topology } from "./state";
+import { close, gangs, now, openDomain, selectedStory, story, topology } from "./state";
 import { prefill, type WhatIfFields } from "./trying-state";
 import { nodesIn, placeAt } from "./tree";
 
+/** The most gangs that stand by name beside the only domain of another gang. */
+const MOST_USERS = 3;
 /** The most domains of a level, or nodes, that stand by name. */
 const MOST_NAMED = 8;
 
@@ -24,17 +26,33 @@ function levelOf(near: Near): string {
   return topology.value.levels[near.path.length - 1]?.name ?? "cluster";
 }
 
+/** The other gangs with pods in these domains, those with the most pods first. */
+function usersOf(gang: Gang, near: readonly Near[]): string[] {
+  const nodes = new Set(near.flatMap((each) => [...nodesIn(placeAt(topology.value, each.path))].map(({ name }) => name)));
+  const podsOf = (each: Gang): number => each.members.filter((member) => nodes.has(member.node || member.nominatedNode || "")).length;
+  return gangs.value
+    .filter((each) => keyOf(each) !== keyOf(gang) && podsOf(each))
+    .sort((one, other) => podsOf(other) - podsOf(one))
+    .map(titleOf);
+}
+
 /** The first sentence, and what follows it. A gang that waits for capacity names the closest domain. The message of a
  * gang that never fits stands instead, because its closest domain could hold no more even without other pods. */
 function leadOf(gang: Gang, told: Story | undefined): [string, string] {
   const message = told?.message ?? gang.message;
   const [best] = told?.explanation?.nearest ?? [];
   const phase = phaseOf(gang);
+  const only = told?.explanation?.onlyIn;
+  if (only && gang.reason !== "NeverFits" && gang.phase === "Unplaceable") {
+    const there = usersOf(gang, told?.explanation?.nearest ?? []);
+    const used = there.length ? ` In use there: ${there.slice(0, MOST_USERS).join(", ")}${there.length > MOST_USERS ? ` and ${there.length - MOST_USERS} more gangs` : ""}.` : "";
+    return [`${phase.label}: it may run only in ${only}.`, best ? `It fits ${fittingOf(best)}.${used}` : used.trim()];
+  }
   if (best && gang.reason !== "NeverFits" && (gang.phase === "Unplaceable" || gang.phase === "Waiting")) {
     const name = best.path.join(" / ") || "the whole cluster";
     const where = best.path.length ? `the best ${levelOf(best)}, ${name}, fits` : "the whole cluster fits";
     const proof = told?.proof === "Infeasible" ? "Proven: no domain holds it now." : "";
-    return [`${phase.label}: ${where} ${best.fits} of ${best.needed} pods.`, proof];
+    return [`${phase.label}: ${where} ${fittingOf(best)}.`, proof];
   }
   const at = message.search(/[.;] /);
   if (!message) return [gang.phase ? `${phase.label}.` : "Phalanx has not decided yet.", ""];
@@ -47,7 +65,7 @@ function trialOf(gang: Gang, remedy: string): WhatIfFields | undefined {
   const gangName = `${gang.namespace}/${gang.name}`;
   const relaxed = /level (\S+) widened/.exec(remedy)?.[1];
   if (relaxed) return { gang: gangName, relax: relaxed };
-  const more = /^(\d+) more .* in (\S+)$/.exec(remedy);
+  const more = /^(\d+) more .* in ([^\s,]+)/.exec(remedy);
   if (!more) return undefined;
   const [first] = nodesIn(placeAt(topology.value, (more[2] ?? "").split("/")));
   return first ? { gang: gangName, "add-nodes": `${more[1] ?? "1"}=${first.name}` } : undefined;
@@ -99,6 +117,7 @@ function Nearest({ told }: { told: Story }) {
             {each.fits} of {each.needed}
           </span>
           <small>
+            {each.fitsWithoutEvictions !== undefined && each.fitsWithoutEvictions < each.fits ? `${each.fitsWithoutEvictions} now, ${each.fits} after evictions, ` : ""}
             {each.nodes} nodes
             {Object.entries(each.excluded ?? {}).map(([reason, count]) => `, ${excluded(reason, count)}`)}
           </small>
@@ -179,7 +198,7 @@ function Levels({ gang, told }: { gang: Gang; told: Story | undefined }) {
                 ))}
                 {!same && all.length > MOST_NAMED ? <span class="pill">{all.length - MOST_NAMED} more</span> : null}
               </div>
-              {isFewest(told?.objective, level) ? <em title="Proven: no plan needs fewer">fewest</em> : <span />}
+              {isFewest(told?.objective, level) ? <em title="Proven: no plan needs fewer">fewest {level}s</em> : <span />}
             </>
           );
         })}
@@ -322,6 +341,7 @@ export function GangDetail({ gang, controls, above }: { gang: Gang; controls?: C
             <Icon name="warn" tone="wait" /> {each}
           </p>
         ))}
+        {told?.restarted ? <p class="sec">{capital(told.restarted)}.</p> : null}
         {told ? <Remedies gang={gang} told={told} /> : null}
         {told ? <Nearest told={told} /> : null}
         {told ? <Victims told={told} /> : null}

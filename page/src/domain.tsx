@@ -34,10 +34,11 @@ function Starts({ domain }: { domain: Place }) {
         {depth && count ? <span class="muted"> in {path.at(-1)}</span> : null}
       </>
     ));
-    return [counted(size, unitName(name)), ...cells];
+    // The narrowest level comes first: a narrow panel cuts off the last columns.
+    return [counted(size, unitName(name)), ...cells.reverse()];
   });
   const depths = largest(domain, cluster.value, name, unitOf(name)).length;
-  const titles = Array.from({ length: depths }, (_, at) => `One ${levels[at] ?? ""}`);
+  const titles = Array.from({ length: depths }, (_, at) => `One ${levels[at] ?? ""}`).reverse();
   return (
     <Section title="Pods that could start together now" note="without evictions">
       <Table caption="Pods that could start together now" titles={["Each pod", ...titles]} right={titles.map((_, at) => at + 1)} rows={rows} />

@@ -102,3 +102,9 @@ export function amount(resource: string, base: number): string {
   const text = written(resource, base);
   return text.endsWith("GiB") ? text : `${text} ${unitName(resource)}`;
 }
+
+/** The domain that holds the most pods: its level and its name, such as "rack r3" or "rack-03". */
+export function domainOf(level: string, path: readonly string[]): string {
+  const name = path.at(-1) ?? "";
+  return name.includes(level) ? name : `${level} ${name}`.trim();
+}

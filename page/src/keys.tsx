@@ -2,7 +2,7 @@
 
 import { cluster, connection, domainSums, filter, gangs, reading, resource, root, size, tab } from "./state";
 import { unitName, written } from "./data";
-import { largest, scattered, sizesOf } from "./figures";
+import { domainOf, largest, scattered, sizesOf } from "./figures";
 import { Icon } from "./icons";
 import { unitOf } from "./looks";
 import { Stack } from "./parts";
@@ -103,9 +103,9 @@ function Fits() {
             .reverse()
             .slice(0, 4)
             .map(({ count, path, level }) => (
-              <div key={level} title={path.join(" / ") || "the whole cluster"}>
+              <div key={level} title={`${path.join(" / ") || "the whole cluster"}, without evictions`}>
                 <span class="big">{written("pods", count)}</span>
-                <span class="clip">{level}</span>
+                <span class="clip">{domainOf(level, count ? path : [])}</span>
               </div>
             ))}
         </div>

@@ -113,3 +113,11 @@ export function since(time: string | undefined, now: number): string {
   const at = Date.parse(time ?? "");
   return Number.isNaN(at) ? "" : briefly((now - at) / 1000);
 }
+
+/** A time in the future: how long from now, and the time of the day; with the date if it is on another day. */
+export function freeAt(start: string, now: number): string {
+  const at = new Date(start);
+  const today = at.toDateString() === new Date(now).toDateString();
+  const clock = at.toLocaleString([], today ? { timeStyle: "short" } : { dateStyle: "short", timeStyle: "short" });
+  return `in ${lasting((at.getTime() - now) / 1000)} (${clock})`;
+}

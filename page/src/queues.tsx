@@ -5,11 +5,11 @@ import type { ComponentChildren } from "preact";
 import { type Gang, type GangId, keyOf, largestRequest, type QueuedGang, type QueueReport, type QuotaFigures, requestOf, titleOf, unitName, written } from "./data";
 import { Icon } from "./icons";
 import { Notice, Section } from "./parts";
-import { lasting, messageBeside, phaseOf } from "./phases";
+import { freeAt, messageBeside, phaseOf } from "./phases";
 import { cluster, connection, gangs, now, openGang, queue, queueReports, queuesError, resource, show } from "./state";
 
 /** A gang with an amount of the shown resource. */
-type Part = [GangId & Pick<QueuedGang, "expectedEnd" | "estimatedStart">, number];
+type Part = [GangId & Pick<QueuedGang, "expectedEnd" | "estimatedStart" | "startAfter">, number];
 
 /** A bar of one quota. Without `quota` there is no limit. */
 interface QuotaBar {
@@ -106,7 +106,7 @@ export function QuotaOf({ gang }: { gang: Gang }) {
       {row.bars.map((bar) => (
         <Bar key={`${bar.label}/${bar.resource}`} bar={bar} most={scale.get(bar.resource) ?? 1} />
       ))}
-      {own.estimatedStart ? <p class="after">{estimate(own.estimatedStart)}</p> : null}
+      {own.estimatedStart ? <p class="after">{estimate(own, own.estimatedStart)}</p> : null}
       <button type="button" class="link after" onClick={() => show("queues")}>
         All queues
       </button>
@@ -114,9 +114,8 @@ export function QuotaOf({ gang }: { gang: Gang }) {
   );
 }
 
-/** An estimated start in words, as a time from now. */
-function estimate(start: string): string {
-  return `Estimate: quota is free in ${lasting((Date.parse(start) - now.value) / 1000)}`;
+function estimate({ startAfter }: Pick<QueuedGang, "startAfter">, start: string): string {
+  return `Estimate: quota is free ${freeAt(start, now.value)}${startAfter ? `, when ${titleOf(startAfter)} ends` : ""}`;
 }
 
 function Bar({ bar, most }: { bar: QuotaBar; most: number }) {
@@ -197,7 +196,7 @@ function Line({ row }: { row: QueueRow }) {
             </span>
             {id.estimatedStart ? (
               <small class="estimate" title={`${new Date(id.estimatedStart).toLocaleString()}, if the gangs that use the quota end as expected`}>
-                {estimate(id.estimatedStart)}
+                {estimate(id, id.estimatedStart)}
               </small>
             ) : null}
           </li>

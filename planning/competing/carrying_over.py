@@ -141,8 +141,8 @@ def _within_quotas(joint: Joint, gangs: Sequence[Gang]) -> list[Variant]:
 
 
 def _on_what_is_left(joint: Joint, variants: Sequence[Variant]) -> list[Decision] | None:
-    """Verify every gang in its existing problem, in which the free capacity is reduced to what the gangs before it
-    leave. None if a gang's part of the joint plan fails.
+    """Return the decisions, each verified in the problem that the gang has already. In this problem the free capacity
+    is reduced to what the gangs before this gang leave. None if a gang's part of the joint plan fails verification.
     """
     left, decisions = Remaining(), list[Decision]()
     for variant in variants:
@@ -157,8 +157,8 @@ def _on_what_is_left(joint: Joint, variants: Sequence[Variant]) -> list[Decision
 
 
 def _one_after_the_other(joint: Joint, variants: Sequence[Variant]) -> list[Decision] | None:
-    """Verify every gang in a new problem, on the snapshot after the plans of the gangs before it. None if a gang's part
-    of the joint plan fails.
+    """Return the decisions, each verified in a new problem on the snapshot after the plans of the gangs before. None if
+    a gang's part of the joint plan fails verification.
     """
     snapshot, decisions = joint.same_priority.start.snapshot, list[Decision]()
     for variant in variants:
@@ -174,10 +174,10 @@ def _one_after_the_other(joint: Joint, variants: Sequence[Variant]) -> list[Deci
 
 
 def _beside_all_others(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | None:
-    """Verify every gang in a new problem, on the snapshot after the plans of all other gangs. None if a gang's part of
-    the joint plan fails.
+    """Return the decisions, each verified in a new problem on the snapshot after the plans of all other gangs. None if
+    a gang's part of the joint plan fails verification.
 
-    Later gangs are included, because a gang's pods may have affinity to their pods.
+    Later gangs are included, because a gang's pods may have affinity to pods of later gangs.
     """
     start, plans, decisions = joint.same_priority.start.snapshot, dict[GangKey, Decision](), list[Decision]()
     for gang in gangs:
@@ -186,7 +186,9 @@ def _beside_all_others(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | 
         if share is None:
             return None
         plan = Plan(share.nodes, share.victims, (), Proof.FEASIBLE)
-        plans[gang.key] = decided(gang, variant.framing, plan, joint.same_priority.running, {})
+        plans[gang.key] = decided(
+            gang, variant.framing, plan, joint.same_priority.running, {}, devices=joint.parts[gang.key].devices
+        )
     for variant in _within_quotas(joint, gangs):
         gang = variant.gang
         snapshot = after_all([plan for key, plan in plans.items() if key != gang.key], start)
@@ -225,5 +227,12 @@ def _verified(joint: Joint, variant: Variant, framing: Framing) -> Decision | No
     plan = None if share is None else share_as_plan(framing.problem, share, joint.answer)
     if plan is None:
         return None
-    decision = decided(variant.in_flavors, framing, plan, joint.same_priority.running, joint.seconds)
+    decision = decided(
+        variant.in_flavors,
+        framing,
+        plan,
+        joint.same_priority.running,
+        joint.seconds,
+        devices=joint.parts[variant.gang.key].devices,
+    )
     return in_choice(decision, variant.gang, variant.choice)

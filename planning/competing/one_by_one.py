@@ -45,9 +45,9 @@ class OneByOne:
     def displaced(self, decisions: Sequence[Decision]) -> list[Decision]:
         """Return those rejections among `decisions` that depend on where the other gangs of this priority are placed.
 
-        The rejection is proven on the capacity that the gangs before this gang leave. It depends on them if the gang
-        would not be proven infeasible when it is planned alone. It also depends on them if its pods have affinity to
-        pods of another gang.
+        Such a rejection is proven only for the nodes that the gangs before it have taken. It is returned in two cases.
+        If the gang were planned alone, it would not be proven infeasible. Or its pods have affinity to pods of another
+        gang.
         """
         found, taken = list[Decision](), False
         for decision in decisions:

@@ -6,6 +6,7 @@ One joint model accepts gangs in order, gives all minimums before any extra memb
 other, and no plan is called optimal.
 """
 
+import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,10 @@ from planning.competing.carrying_over import Joint, JointDecisions, carried_over
 from planning.competing.one_by_one import OneByOne, takes_new_nodes
 from planning.competing.same_priority import GangPart, SamePriority, Taken, Variant
 from planning.decision import Decision, Outcome
+from planning.devices.allotment import AllotmentError
+from planning.devices.demands import NotPlannedError
 from planning.framing.gang_problem import Framing
+from planning.messages.outcomes import devices_of_members
 from planning.quota.joint_quotas import any_shared_quota, quotas_may_limit, quotas_of
 from planning.quota.strict_order import strict_queue
 from planning.solver_pool.pool import shared_workers
@@ -25,6 +29,8 @@ from solver.multi_gang.joint_problem import ManyGangs, size
 from solver.objective import SolvePhase, ordered, until
 from solver.plan import Goal, Plan, Proof
 from solver.problem import Limits, Problem
+
+log = logging.getLogger(__name__)
 
 SMALL = 240
 """Largest summed size of gangs (`solver.multi_gang.joint_problem.size`) for which all goals are optimised jointly.
@@ -107,7 +113,10 @@ def _variants(same_priority: SamePriority) -> dict[GangKey, list[Variant]]:
 
 
 def _may_compete(same_priority: SamePriority, variants: Mapping[GangKey, Sequence[Variant]]) -> bool:
-    """Whether two gangs may compete: for a node, for a quota, or through rules between their pods."""
+    """Whether two gangs may compete: for a node, for a quota, or through rules between their pods.
+
+    `variants`: each gang in all its choices of flavors.
+    """
     first = [each[0] for each in variants.values()]
     if _share_nodes(variants.values()) or any_pod_rules_between(
         [each.gang for each in first], same_priority.start.snapshot.namespaces
@@ -120,7 +129,7 @@ def _may_compete(same_priority: SamePriority, variants: Mapping[GangKey, Sequenc
 
 
 def _share_nodes(variants: Iterable[Sequence[Variant]]) -> bool:
-    """Whether two of the gangs may use the same node, in any of their choices of flavors."""
+    """Whether two of the gangs may use the same node. `variants`: each gang in all its choices of flavors."""
     used: set[str] = set()
     for own in variants:
         usable = {name for each in own for name in _usable(each.framing.problem)}
@@ -137,18 +146,18 @@ def _usable(problem: Problem) -> Iterable[str]:
 
 
 def _ways_of(variants: Mapping[GangKey, Sequence[Variant]]) -> list[tuple[Variant, ...]]:
-    """Return the combinations of the gangs' flavor choices, in the order of preference.
+    """Return the combinations of one variant for each gang, the preferred combination first.
 
-    Of more than `_MOST_CHOICES` combinations it returns one more than that, so that the caller sees that some are
-    missing.
+    `variants`: each gang in all its choices of flavors. Of more than `_MOST_CHOICES` combinations, one more than
+    `_MOST_CHOICES` are returned, so that the caller sees that some are missing.
     """
     return list(islice(product(*variants.values()), _MOST_CHOICES + 1))
 
 
 @dataclass(frozen=True, slots=True)
 class _Ways:
-    """The gangs of one priority. `variants`: each gang in all its choices of flavors. `started`: when the planning of
-    these gangs began (`time.perf_counter`).
+    """The gangs of one priority that are planned together. `variants`: each gang in all its choices of flavors.
+    `started`: when the planning of these gangs began (`time.perf_counter`).
     """
 
     same_priority: SamePriority
@@ -183,14 +192,18 @@ def _together(ways: _Ways, one_by_one: OneByOne) -> JointDecisions | None:
 def _joint(ways: _Ways, way: Sequence[Variant], seconds: float) -> Joint | None:
     """Solve one joint problem of all gangs, each in the flavors of its variant in `way`.
 
-    None if the solver finds no answer in time, the gangs use different topologies, or amounts must be rounded.
+    None if the solver finds no answer in time, the gangs use different topologies, amounts must be rounded, or the
+    gangs ask for too many kinds of devices.
     """
     same_priority = ways.same_priority
     if len({variant.framing.topology for variant in way}) != 1:
         return None
-    framing = same_priority.frame_together(
-        [each.in_flavors for each in way], same_priority.start.snapshot, way[0].framing
-    )
+    try:
+        framing = same_priority.frame_together(
+            [each.in_flavors for each in way], same_priority.start.snapshot, way[0].framing
+        )
+    except NotPlannedError:  # more kinds of devices than one problem may have
+        return None
     if not framing.exact:
         return None
     used = same_priority.start.usage.without(*ways.variants)
@@ -207,13 +220,20 @@ def _joint(ways: _Ways, way: Sequence[Variant], seconds: float) -> Joint | None:
     answer = shared_workers().solve_joint(problem, _at_most(same_priority.limits, replace(LONGEST, seconds=seconds)))
     if answer is None:
         return None
-    shares = zip(way, problem.gangs, answer.shares, strict=True)
+    shares = [*zip(way, problem.gangs, answer.shares, strict=True)]
+    placed = [(gang.pod_sets, share.nodes) for _, gang, share in shares if share is not None]
+    victims = {victim for share in answer.shares if share is not None for victim in share.victims}
+    try:
+        devices = devices_of_members(framing, placed, victims)
+    except AllotmentError:
+        log.exception("the devices of a joint plan do not suffice, so the plan is dropped")
+        return None
     return Joint(
         same_priority=same_priority,
         variants={each.gang.key: each for each in way},
         answer=answer,
         parts={
-            each.gang.key: GangPart.of(share, framing, gang.pod_sets)
+            each.gang.key: GangPart.of(share, framing, gang.pod_sets, devices)
             for each, gang, share in shares
             if share is not None
         },
@@ -227,14 +247,14 @@ def _all_placed(ways: _Ways, one_by_one: OneByOne) -> JointDecisions | None:
     """Return the decisions of a plan for all members of all gangs, as compact as possible
     (`solver.multi_gang.all_placed`).
 
-    None if no such plan is found, or if the gangs compete for quotas or have pod affinity as well.
+    None if no such plan is found, or if the gangs compete for quotas or have pod affinity or resource claims as well.
     """
     same_priority, way = ways.same_priority, [each[0] for each in ways.variants.values()]
     gangs = [each.gang for each in way]
     one_way = all(len(each) == 1 for each in ways.variants.values())
     if not one_way or len({each.framing.topology for each in way}) != 1 or not all(each.framing.exact for each in way):
         return None
-    if any(each.framing.among_members for each in way) or any_pod_rules_between(
+    if any(each.framing.among_members or each.framing.devices.names for each in way) or any_pod_rules_between(
         gangs, same_priority.start.snapshot.namespaces
     ):
         return None
@@ -291,7 +311,7 @@ def _with_bounds(
 
 
 def _has_first_flavors(decision: Decision, variants: Mapping[GangKey, Sequence[Variant]]) -> bool:
-    """Whether the gang is planned in the flavors that its queue tries first."""
+    """Whether the decision is for the flavors that the gang's queue tries first, that is, its first variant."""
     return set(decision.flavors) == set(variants[decision.key][0].choice.values())
 
 

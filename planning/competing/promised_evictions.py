@@ -15,8 +15,9 @@ Promised = tuple[str, str]
 
 
 def with_plans(gang: Manifest) -> tuple[bool]:
-    """Return whether the status of a Gang object holds a plan. The result is the key under which `Sources.sought`
-    indexes the object.
+    """Return (True,) if the status of a Gang object holds a plan, else (False,).
+
+    It is an index function: `Sources.sought(…, by=with_plans, value=(True,))` returns the Gang objects with a plan.
     """
     return (bool((gang.get("status") or {}).get("planId")),)
 

@@ -37,8 +37,8 @@ class Remaining:
             self._used[name] = self._used.get(name, 0) + asked[:, place] * unit
 
     def framing(self, stated: Framing) -> Framing | None:
-        """Return a later gang's problem on the remaining capacity; None if a used amount is no multiple of the
-        problem's units.
+        """Return the problem `stated` of a later gang, with only the remaining capacity free. None if a used amount is
+        no multiple of the unit in which the problem counts the resource.
         """
         problem = stated.problem
         free = problem.nodes.free.copy()
@@ -59,13 +59,14 @@ def only_room_matters(gangs: Iterable[Gang], framings: Sequence[Framing]) -> boo
 
 
 def needs_more_than_capacity(pod: Pod) -> bool:
-    """Whether the pod needs more than free capacity: it has pod affinity, spread or host ports, or holds a node
-    already.
+    """Whether the pod needs more than free capacity: it has pod affinity, spread, host ports or resource claims, or
+    holds a node already.
     """
     affinity = pod.spec.affinity
     return bool(
         (affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None))
         or pod.spec.topology_spread_constraints
+        or pod.spec.resource_claims
         or host_ports(pod)
         or held_node(pod)
     )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from cluster.devices.allocation import ClaimAllocation
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, GangKey
 from planning.decision import Decision
@@ -18,6 +19,8 @@ from solver.objective import goals_of, is_of_level
 from solver.plan import Goal, Plan, Proof
 from solver.problem import Limits, Problem
 from solver.verify.rules import verify
+
+NO_ALLOCATIONS: Mapping[str, tuple[ClaimAllocation, ...]] = {}
 
 
 class Taken(NamedTuple):
@@ -76,17 +79,27 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class GangPart:
-    """One gang's part of a joint plan: the node of each placed member and the evicted pods, by `namespace/name`."""
+    """One gang's part of a joint plan: the node of each placed member and the evicted pods, by `namespace/name`.
+
+    `devices`: the devices of each newly placed member with claims. They are chosen for all gangs at once.
+    """
 
     nodes: Mapping[str, str]
     victims: frozenset[str]
+    devices: Mapping[str, tuple[ClaimAllocation, ...]]
 
     @classmethod
-    def of(cls, share: Share, framing: Framing, pod_sets: Sequence[int]) -> "GangPart":
+    def of(
+        cls,
+        share: Share,
+        framing: Framing,
+        pod_sets: Sequence[int],
+        devices: Mapping[str, tuple[ClaimAllocation, ...]] = NO_ALLOCATIONS,
+    ) -> "GangPart":
         """Return one gang's share of a joint answer, with positions replaced by names of nodes and pods.
 
         `framing`: the joint framing, to which the share's positions refer. `pod_sets`: the gang's sets in it, by
-        position.
+        position. `devices`: the devices of all members of all gangs.
         """
         nodes = {
             member.pod.key: framing.nodes[node]
@@ -94,7 +107,8 @@ class GangPart:
             for member, node in zip(framing.members[pod_set], row, strict=True)
             if node is not None
         }
-        return cls(nodes, frozenset(framing.victims[victim].pod.key for victim in share.victims))
+        victims = frozenset(framing.victims[victim].pod.key for victim in share.victims)
+        return cls(nodes, victims, {pod: each for pod, each in devices.items() if pod in nodes})
 
     def share(self, framing: Framing) -> Share | None:
         """Return the part with positions in place of names: those of a framing of this gang alone. None if that framing

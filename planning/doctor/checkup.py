@@ -146,9 +146,9 @@ def _neighbours(sources: Sources) -> Iterator[Finding]:
 
 
 def _described_kinds(sources: Sources) -> Iterator[Finding]:
-    """Report the WorkloadKinds whose kind Phalanx does not read yet, from the conditions that the controller writes.
+    """Report for each WorkloadKind whether Phalanx reads its kind, from the condition that the controller writes.
 
-    Faults in a WorkloadKind itself are reported as faults of requests.
+    A faulty WorkloadKind is left out, because its faults are reported as faults of requests.
     """
     for manifest in sources.of_kind(GROUP, KIND):
         conditions = (manifest.get("status") or {}).get("conditions") or ()

@@ -11,11 +11,15 @@ from gangs.workloads.annotations import annotation
 from gangs.workloads.kind_table import row_of
 from gangs.workloads.pod_templates import templates
 from gangs.workloads.train_jobs import RUNTIMES
+from kube import devices
 from kube.keys import ASKING, GROUP
 from planning.files.schemas import is_published, remedy_for, unknown_in_pod_spec, versions_of, wrong_by_schema
 from planning.files.valid_kinds import wrong_in
 from planning.files.valid_metadata import Wrong
 
+_WITH_DEVICES = ("ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeviceTaintRule")
+"""Kinds whose older versions have other fields. All versions of a DeviceClass have the fields that are read."""
+_DEVICE_VERSIONS = tuple(f"{devices.GROUP}/{version}" for version in devices.VERSIONS)
 _ELSEWHERE = {("", "Pod"), (GROUP, "Gang"), *((each.group, each.kind) for each in RUNTIMES)}
 """Kinds besides workloads whose annotations are checked by their own readers."""
 
@@ -33,6 +37,11 @@ def wrong_kind(manifest: Manifest) -> Iterator[Wrong]:
             yield "kind", f'"{kind}" is not a kind of {GROUP}; {remedy_for(kind, list(ours))}'
         elif api_version not in ours[kind]:
             yield "apiVersion", f'"{api_version}" is not a version of {kind}; write {ours[kind][0]}'
+    elif group == devices.GROUP and kind in _WITH_DEVICES and api_version not in _DEVICE_VERSIONS:
+        problem = (
+            "has other fields than those that are read" if api_version in versions_of(group, kind) else "is unknown"
+        )
+        yield "apiVersion", f'"{api_version}" of {kind} {problem}; write {_DEVICE_VERSIONS[0]}'
     elif (versions := versions_of(group, kind)) and api_version not in versions:
         yield "apiVersion", f'"{api_version}" is not a version of {kind}; write {" or ".join(versions)}'
 

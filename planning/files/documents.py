@@ -102,7 +102,7 @@ def _values(text: str | bytes, doubled: list[str | Doubled], deadline: Deadline)
 def _json_values(text: str | bytes, doubled: list[str], deadline: Deadline) -> list[Any] | None:
     """Return the documents of a JSON stream; None if the text is no JSON.
 
-    It may still be YAML, and the YAML parser reports the line of a fault.
+    A text that is no JSON may still be YAML, and the YAML parser reports the line of a fault.
     """
     objects = 0
 

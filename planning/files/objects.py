@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from cluster.classes import DeviceClass, RuntimeClass
+from cluster.classes import RuntimeClass
+from cluster.devices.claims import DeviceObjects
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from gangs.dialects.table import all_kinds
 from gangs.dialects.unknown_kinds import asking_in_vain
@@ -24,6 +25,7 @@ from gangs.workloads.kind_table import WORKLOADS, KindRow, row_of
 from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import templates
 from gangs.workloads.user_defined_kinds import RESOURCE, rows_of, with_row
+from kube import devices
 from kube.keys import SHARES_GROUPS_WITH
 from kube.objects import (
     DisruptionBudgetStatus,
@@ -62,7 +64,11 @@ TYPED: Mapping[_GroupKind, type[Struct]] = {
     ("policy", "PodDisruptionBudget"): PodDisruptionBudget,
     ("", "ResourceQuota"): ResourceQuota,
     ("node.k8s.io", "RuntimeClass"): RuntimeClass,
-    ("resource.k8s.io", "DeviceClass"): DeviceClass,
+    (devices.GROUP, "DeviceClass"): devices.DeviceClass,
+    (devices.GROUP, "ResourceSlice"): devices.ResourceSlice,
+    (devices.GROUP, "ResourceClaim"): devices.ResourceClaim,
+    (devices.GROUP, "ResourceClaimTemplate"): devices.ResourceClaimTemplate,
+    (devices.GROUP, "DeviceTaintRule"): devices.DeviceTaintRule,
 }
 """Kinds of the cluster itself, and the struct that each is read into."""
 
@@ -77,6 +83,8 @@ _CLUSTER_SCOPED = {
     "PriorityClass",
     "RuntimeClass",
     "DeviceClass",
+    "ResourceSlice",
+    "DeviceTaintRule",
 }
 
 
@@ -136,9 +144,20 @@ class Objects:
         """Return the RuntimeClasses among the objects."""
         return [each for each in self.typed.values() if isinstance(each, RuntimeClass)]
 
-    def device_classes(self) -> list[DeviceClass]:
+    def device_classes(self) -> list[devices.DeviceClass]:
         """Return the DeviceClasses among the objects."""
-        return [each for each in self.typed.values() if isinstance(each, DeviceClass)]
+        return [each for each in self.typed.values() if isinstance(each, devices.DeviceClass)]
+
+    def devices(self) -> DeviceObjects:
+        """Return the objects about devices among the objects."""
+        every = self.typed.values()
+        return DeviceObjects(
+            slices=[each for each in every if isinstance(each, devices.ResourceSlice)],
+            classes=self.device_classes(),
+            claims=[each for each in every if isinstance(each, devices.ResourceClaim)],
+            templates=[each for each in every if isinstance(each, devices.ResourceClaimTemplate)],
+            taint_rules=[each for each in every if isinstance(each, devices.DeviceTaintRule)],
+        )
 
     def namespaces(self) -> dict[str, Mapping[str, str]]:
         """Return the labels of each Namespace among the objects, by the namespace's name."""
@@ -259,7 +278,7 @@ def _nearly_read(document: Document, group_kind: _GroupKind) -> Iterator[Mistake
 
 
 def _api_version(group: str, kind: str) -> str:
-    """Return the apiVersion in which objects of a kind are read; only its group if every version is read."""
+    """Return the apiVersion in which objects of a kind are read; only the group if all its versions are read."""
     versions = (each.versions for each in all_kinds() if (each.group, each.kind) == (group, kind))
     version = next(versions, ("v1",) if (group, kind) in TYPED else ("",))[0]
     return "/".join(filter(None, (group, version)))

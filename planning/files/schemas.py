@@ -148,7 +148,10 @@ def _below(path: str, name: str) -> str:
 
 
 def _type_problem(error: "ValidationError") -> str:
-    """Return the message for a value of a wrong type, with the text that the readers of single fields use."""
+    """Return the message for a value of a wrong type, such as ``expected `int`, got `str` ``, with the remedy.
+
+    The code that decodes single fields reports a wrong type in the same words.
+    """
     wanted = " | ".join(_TYPES[each] for each in error.kind.as_dict().get("types", ()))
     problem = f"expected `{wanted}`, got `{_TYPES.get(type(error.instance).__name__, type(error.instance).__name__)}`"
     return f"{problem}; {shape_remedy(problem)}"

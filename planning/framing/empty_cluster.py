@@ -35,6 +35,7 @@ def _with_nodes(snapshot: Snapshot, states: list[NodeState]) -> Snapshot:
         priority_classes=snapshot.priority_classes,
         namespaces=snapshot.namespaces,
         volumes=snapshot.volumes,
+        devices=None if snapshot.devices is None else snapshot.devices.emptied,
     )
 
 

@@ -22,6 +22,7 @@ from gangs.model import Gang, Member, PodSet
 from kube.names import natural_key
 from kube.requests import PODS, pod_requests
 from kube.topology import HOSTNAME_LABEL, Level, Topology
+from planning.devices.columns import NO_DEVICES, NOTHING_FREED, DeviceColumns, device_columns
 from planning.framing.amounts import Amounts as _Amounts
 from planning.framing.amounts import Units
 from planning.framing.member_rules import LabelsOf, affinities, apart, conflicts, spread_exclusions, spread_rules
@@ -63,7 +64,7 @@ class Framing:
     does not read. `among_members`: constraints between members that are not in the problem; `spread_limits` returns
     exclusions that enforce a part of them (`planning.scheduler_rules.member_affinity`). `stranded`: members whose nodes
     cannot take them any more. `overruled`: by node, the disruption budgets that overlap on a pod there. A pod under two
-    budgets cannot be evicted.
+    budgets cannot be evicted. `devices`: the devices among the problem's resources.
     """
 
     problem: solving.Problem
@@ -80,6 +81,7 @@ class Framing:
     spread_limits: Callable[[], tuple[solving.Exclusion, ...]] = tuple
     stranded: tuple[Stranded, ...] = ()
     overruled: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    devices: DeviceColumns = NO_DEVICES
 
 
 class _Asked(NamedTuple):
@@ -138,10 +140,16 @@ class _Framer:
         self.members = tuple(
             tuple(m for m in gang.members if m.pod_set == each.name) for gang in gangs for each in gang.pod_sets
         )
-        requests = [pod_requests(member.pod) for member in self.all_members]
-        self.resources = _resources(requests)
-        self.nothing = (0,) * len(self.resources)
         self.priority = min(gang.priority for gang in gangs)
+        self.devices = device_columns(gangs, snapshot, priority=self.priority)
+        requests = [pod_requests(member.pod) for member in self.all_members]
+        for member, amounts in zip(self.all_members, requests, strict=True) if self.devices.names else ():
+            amounts.update(self.devices.asked.get(member.pod.key, {}))
+        self.resources = _resources(requests)
+        self.exact = True
+        """Whether nothing is rounded or left out of the amounts that evictions free."""
+        self.nothing = (0,) * len(self.resources)
+        self.largest = {**snapshot.largest_allocatable, **self.devices.largest}
         self.requests = dict(zip(map(id, self.all_members), map(self._parallel, requests), strict=True))
         self.stranded = tuple(each for gang in gangs for each in stranded(gang, snapshot))
         elsewhere = {id(each.member) for each in self.stranded}
@@ -181,14 +189,15 @@ class _Framer:
             nodes=tuple(positions),
             victims=victims.tenants,
             units=units.sizes,
-            exact=units.exact,
+            exact=units.exact and self.exact,
             guests=frozenset(range(len(table.nodes), len(places.states))),
             outside=self.tree.outside,
-            unmodelled=table.unmodelled,
+            unmodelled=(*table.unmodelled, *self.devices.notes),
             among_members=table.among_members,
             spread_limits=partial(spread_exclusions, table.spreads, table.pods, places.states),
             stranded=self.stranded,
             overruled=Evictable(self.snapshot, self.priority).overruled(table.nodes) if preempting else {},
+            devices=self.devices,
         )
 
     def _problem(
@@ -284,12 +293,13 @@ class _Framer:
             own=self.own,
             label_keys=watched_labels(self.snapshot) | traits.label_keys,
             traits=traits,
+            demands=self.devices.demands,
             may_go=Evictable(self.snapshot, self.priority) if preempting else nobody_goes,
         )
 
     def _fills_node(self, requests: _Amounts) -> bool:
         """Return whether no node of the cluster could hold two pods with these requests, even if it were empty."""
-        largest = self.snapshot.largest_allocatable
+        largest = self.largest
         return any(2 * each > largest.get(name, 0) for name, each in zip(self.resources, requests, strict=True))
 
     def _parallel(self, amounts: Amounts) -> _Amounts:
@@ -301,7 +311,12 @@ class _Framer:
         """Return the requests of the evictable pods, for each resource."""
         asks = pods.asks.tolist()
         kinds, found = {*asks}, []
+        freed = self.devices.freed_by(pods, tuple(self.snapshot.positions)) if self.devices.names else NOTHING_FREED
+        self.exact &= freed.exact
         for resource in self.resources:
+            if resource in freed.amounts:
+                found.append(_Asked(freed.amounts[resource], {*freed.amounts[resource]}))
+                continue
             column = [asked.get(resource, 0) for asked in pods.asked]
             found.append(_Asked([*map(column.__getitem__, asks)], {column[kind] for kind in kinds}))
         return found
@@ -339,7 +354,10 @@ class _Framer:
 
     def _places(self, states: Sequence[NodeState]) -> Places:
         """Return the nodes of the topology, with their free capacity as if none of the gangs' members were there."""
-        columns = self.snapshot.room(self.resources, priority=self.priority, ignoring=self.own)
+        by_node = [each for each in self.resources if each not in self.devices.room]
+        rooms = zip(by_node, self.snapshot.room(by_node, priority=self.priority, ignoring=self.own), strict=True)
+        room = {**dict(rooms), **self.devices.room}
+        columns = [room[each] for each in self.resources]
         return Places(
             list(states),
             list(self.tree.path_of.values()),
@@ -393,11 +411,17 @@ class _Framer:
                 for member in members
             ),
             minimum=least,
-            required=self._level(pod_set.required),
+            required=len(self.topology.levels) - 1
+            if self._on_one_node(gang, pod_set)
+            else self._level(pod_set.required),
             slices=tuple(solving.Slice(level_at(at, each.level), each.size) for each in pod_set.slices),
             multiples=tuple(solving.Multiple(level_at(at, each.level), each.of) for each in pod_set.multiples),
             caps=tuple(solving.Cap(level_at(at, each.level), each.count) for each in pod_set.max_per_domain),
         )
+
+    def _on_one_node(self, gang: Gang, pod_set: PodSet) -> bool:
+        """Whether the set's members share a claim, whose devices are on one node."""
+        return any(gang.key == each.gang and pod_set.name in each.pod_sets for each in self.devices.one_node)
 
     def _together(self) -> tuple[solving.Together, ...]:
         return tuple(rule for place in range(len(self.gangs)) for rule in self._together_of(place))
@@ -411,6 +435,10 @@ class _Framer:
         order = {each.name: position for position, each in enumerate(gang.pod_sets, first)}
         for rule in gang.together:
             yield solving.Together(tuple(order[name] for name in rule.pod_sets), level_at(self.topology, rule.level))
+        for tied in self.devices.one_node:
+            if tied.gang == gang.key and len(tied.pod_sets) > 1:
+                sets = tuple(position for name, position in order.items() if name in tied.pod_sets)
+                yield solving.Together(sets, len(self.topology.levels) - 1)
         if gang.required is not None and len(self.gangs) > 1:
             yield solving.Together(tuple(order.values()), level_at(self.topology, gang.required))
 

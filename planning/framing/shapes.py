@@ -9,14 +9,16 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from cluster.eligibility.host_ports import host_ports
-from cluster.eligibility.member_rules import among_members, unmodelled
+from cluster.eligibility.member_rules import CLAIMS, among_members, unmodelled
 from cluster.eligibility.nodes import Eligibility, Obstacle
 from cluster.eligibility.pod_affinity import MayGo, Near, Spread
 from cluster.node_state import NodeState
+from cluster.selectors import node_selected
 from cluster.snapshot import Snapshot
 from cluster.volumes import claim_names
 from kube.node_rules import NodeRule
-from kube.objects import NodeAffinity, Pod
+from kube.objects import NodeAffinity, NodeSelector, Pod
+from planning.devices.demands import NO_DEMAND, PodDemand
 from planning.framing.member_traits import GangTraits, Traits, keys_of_terms, label_keys_read
 from planning.framing.ties import as_written, tie_rules
 from solver.problem import Shape
@@ -25,7 +27,9 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 ELSEWHERE = "a pod was released to another node"
 """The exclusion reason of all other nodes for a member that was released to a node."""
-ShapeKey = tuple[tuple[int, ...], bytes, Traits, int]
+CLAIM_ELSEWHERE = "resourceclaim not available on the node"
+"""The exclusion reason of nodes on which the devices of a pod's allocated claim are not usable (kube-scheduler's)."""
+ShapeKey = tuple[tuple[int, ...], bytes, Traits, int, tuple[NodeSelector, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,8 @@ class ShapeTable:
     """The members' traits that matter to other members."""
     may_go: MayGo
     """The predicate of the pods that may be evicted for the gang."""
+    demands: Mapping[str, PodDemand] = field(default_factory=dict)
+    """The members' demands for devices, by `namespace/name`. A member whose claims are not planned is missing."""
     shapes: list[Shape] = field(default_factory=list)
     pod_rules: list[PodRules] = field(default_factory=list)
     """The rules of each shape besides capacity, by position."""
@@ -86,7 +92,8 @@ class ShapeTable:
         `requests`: in the order of the problem's resources. `terms`: the node rules of the pod's gang.
         """
         traits = self.traits.of(pod)
-        key = requests, scheduling_key(pod, self.label_keys), traits, id(terms)
+        demand = self.demands.get(pod.key, NO_DEMAND)
+        key = requests, scheduling_key(pod, self.label_keys), traits, id(terms), demand.pins
         if key not in self._known:
             eligibility = Eligibility(
                 pod,
@@ -99,10 +106,13 @@ class ShapeTable:
                 with_members=traits.wants >= 0,
                 members=self.siblings,
             )
-            shape = self._shape(eligibility, requests, terms.near)
+            shape = self._shape(eligibility, requests, terms.near, demand.pins)
             position = self._merge(pod, shape, self._pod_rules(eligibility, shape, traits))
             self._among |= dict.fromkeys(among_members(pod, self.siblings, self.snapshot.namespaces))
-            self._unmodelled |= dict.fromkeys(unmodelled(pod, self.siblings, self.snapshot))
+            left_out = unmodelled(pod, self.siblings, self.snapshot)
+            self._unmodelled |= dict.fromkeys(
+                each for each in left_out if each != CLAIMS or pod.key not in self.demands
+            )
             self._known[key] = position
         return self._known[key]
 
@@ -156,10 +166,17 @@ class ShapeTable:
         """The constraints between members that the solver's problem cannot state, each once."""
         return tuple(self._among)
 
-    def _shape(self, eligibility: Eligibility, requests: tuple[int, ...], near: Sequence[int]) -> Shape:
+    def _shape(
+        self, eligibility: Eligibility, requests: tuple[int, ...], near: Sequence[int], pins: Sequence[NodeSelector]
+    ) -> Shape:
         excluded = eligibility.exclusions(self.nodes)
+        for place, state in enumerate(self.nodes) if pins else ():
+            if place not in excluded and not all(node_selected(each, state.node) for each in pins):
+                excluded[place] = CLAIM_ELSEWHERE
         lifts: dict[str, set[int]] = {}
         for position in excluded:
+            if excluded[position] == CLAIM_ELSEWHERE:
+                continue
             if change := eligibility.lift(self.nodes[position]):
                 lifts.setdefault(change, set()).add(position)
         eligible = frozenset(range(len(self.nodes))).difference(excluded)

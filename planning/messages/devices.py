@@ -11,13 +11,15 @@ def unplanned(devices: UnplannedDevices) -> str:
     """
     needs = []
     if devices.claiming:
-        needs.append(f"{_pods(devices.claiming, 'has', 'have')} resource claims (spec.resourceClaims)")
+        with_what = f" with {devices.because}" if devices.because else ""
+        needs.append(f"{_pods(devices.claiming, 'has', 'have')} resource claims (spec.resourceClaims){with_what}")
     if devices.asking:
         resources = listed([f"{resource} (DeviceClass {name})" for resource, name in devices.resources])
         needs.append(f"{_pods(devices.asking, 'asks', 'ask')} for {resources}, which no node's status.allocatable has")
+    what = "that" if devices.because and not devices.asking else "devices"
     remedy = f'annotate {devices.source} {IGNORE_CLAIMS}: "true"'
     return (
-        f"stays gated: {' and '.join(needs)}, and Phalanx does not plan devices yet; to release the gang without that "
+        f"stays gated: {' and '.join(needs)}, and Phalanx does not plan {what} yet; to release the gang without that "
         f"plan, {remedy}"
     )
 

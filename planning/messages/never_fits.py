@@ -12,6 +12,7 @@ from gangs.model import Gang
 from kube.objects import Pod
 from kube.topology import Topology
 from planning.decision import Decision, Outcome, Refusal
+from planning.devices.demands import NotPlannedError
 from planning.framing.empty_cluster import emptied
 from planning.framing.gang_problem import frame
 from planning.message import Message
@@ -33,7 +34,10 @@ def with_never_fits(decision: Decision, gang: Gang, snapshot: Snapshot, topologi
     if decision.outcome is not Outcome.UNPLACEABLE or held or not (topology is None or isinstance(topology, Topology)):
         return decision
     empty = emptied(snapshot)
-    framing = frame(_regardless_of_others(gang), empty, topology, running={}, preemption=False)
+    try:
+        framing = frame(_regardless_of_others(gang), empty, topology, running={}, preemption=False)
+    except NotPlannedError:  # its claims are planned with the devices that are free, but not with all devices
+        return decision
     near = too_small_for(framing.problem) if framing.exact else None
     if near is None:
         return decision

@@ -1,11 +1,16 @@
 """Turns the solver's answer into a `Decision`: members, levels, domains and pods instead of positions."""
 
+import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from cluster.devices.allocation import ClaimAllocation
 from gangs.model import Gang
 from planning.decision import Assignment, Decision, DomainUse, Eviction, Explanation, LevelUse, Outcome
+from planning.devices.allotment import AllotmentError, allotted
+from planning.devices.counts import DeviceCount, counts_in
+from planning.devices.verifying import PlacedPod, faults
 from planning.framing.gang_problem import Framing, level_at
 from planning.framing.running_gangs import RunningGangs
 from planning.framing.stranded import Stranded
@@ -18,6 +23,11 @@ from solver.capacity import needed_members, scarcest
 from solver.objective import criterion
 from solver.plan import Answer, Goal, NearDomain, NoPlan, Plan, Proof
 
+log = logging.getLogger(__name__)
+
+Allocations = Mapping[str, tuple[ClaimAllocation, ...]]
+"""The devices of members' claims, by the pod's `namespace/name`."""
+
 
 def decided(
     gang: Gang,
@@ -27,20 +37,51 @@ def decided(
     seconds: Mapping[str, float],
     *,
     in_turn: bool = False,
+    devices: Allocations | None = None,
 ) -> Decision:
     """Return the decision for a solver's answer.
 
     `in_turn`: the plan is the best for the gang alone, but gangs of its priority compete and were planned before it.
+    `devices`: the devices of each newly placed member, if they are chosen already, for several gangs together.
     """
-    if isinstance(answer, Plan):
-        return _placed(gang, framing, answer, running, seconds, in_turn=in_turn)
-    return _unplaceable(gang, framing, answer, seconds)
+    if isinstance(answer, NoPlan):
+        return _unplaceable(gang, framing, answer, seconds)
+    try:
+        if devices is None:
+            devices = devices_of_members(framing, [(range(len(answer.nodes)), answer.nodes)], answer.victims)
+        _check_devices(framing, answer, devices)
+    except AllotmentError:
+        log.exception("gang %s: the devices of its plan are not valid, so the plan is dropped", gang.key)
+        return _unplaceable(gang, framing, NoPlan(Proof.UNPROVEN), seconds)
+    return _placed(gang, framing, answer, running, seconds, in_turn=in_turn, devices=devices)
+
+
+def _check_devices(framing: Framing, plan: Plan, devices: Allocations) -> None:
+    """Raise `AllotmentError` if the devices of the newly placed members are not a valid allocation."""
+    if not framing.devices.demands:
+        return
+    placed = [
+        PlacedPod(member.pod, framing.nodes[node], devices.get(member.pod.key, ()))
+        for pod_set, members, nodes in zip(framing.problem.sets, framing.members, plan.nodes, strict=True)
+        for place, (member, node) in enumerate(zip(members, nodes, strict=True))
+        if node is not None and pod_set.members[place].node is None and member.pod.key in framing.devices.demands
+    ]
+    gone = framing.devices.gone | {framing.victims[each].pod.key for each in plan.victims}
+    if wrong := list(faults(placed, gone, framing.devices.devices)):
+        raise AllotmentError("; ".join(wrong))
 
 
 def _placed(
-    gang: Gang, framing: Framing, plan: Plan, running: RunningGangs, seconds: Mapping[str, float], *, in_turn: bool
+    gang: Gang,
+    framing: Framing,
+    plan: Plan,
+    running: RunningGangs,
+    seconds: Mapping[str, float],
+    *,
+    in_turn: bool,
+    devices: Allocations,
 ) -> Decision:
-    assignments = _assignments(framing, plan)
+    assignments = _assignments(framing, plan, devices)
     levels = _levels(gang, framing, plan)
     evictions = tuple(_eviction(framing, position, running) for position in plan.victims)
     proof = Proof.FEASIBLE if framing.unmodelled else plan.proof
@@ -69,9 +110,12 @@ def _placed(
 
 
 def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[str, float]) -> Decision:
+    nearest = tuple(_with_outside(framing, each) for each in answer.nearest or _whole_cluster(framing))
     explanation = Explanation(
-        nearest=tuple(_with_outside(framing, each) for each in answer.nearest or _whole_cluster(framing)),
+        nearest=nearest,
+        devices=tuple(_counts(framing, each) for each in nearest) if framing.devices.names else (),
         would_fit_if=answer.would_fit_if,
+        example_victims=answer.example_victims,
         offered=_offered(framing, answer),
     )
     needed = needed_members(framing.problem)
@@ -89,6 +133,7 @@ def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[
         outcome=Outcome.UNPLACEABLE,
         line=Message.of(
             message,
+            _and(wording.short_of_devices(nearest, explanation.devices)),
             _and(wording.stranded(framing.stranded)),
             wording.left_behind([pod.metadata.name for pod in left_behind(gang)]),
             wording.unmodelled(framing.unmodelled),
@@ -99,6 +144,17 @@ def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[
         notes=framing.unmodelled,
         seconds=seconds,
     )
+
+
+def _counts(framing: Framing, near: NearDomain) -> tuple[DeviceCount, ...]:
+    """Return the numbers of devices in a near domain."""
+    depth = len(near.path)
+    inside = {
+        name
+        for position, name in enumerate(framing.nodes)
+        if (*framing.problem.nodes[position].path, name)[:depth] == near.path
+    }
+    return counts_in(inside, framing.devices, near.needed)
 
 
 def _and(text: str) -> str:
@@ -113,7 +169,7 @@ def _still_stranded(framing: Framing, assignments: Sequence[Assignment]) -> list
     return [each for each in framing.stranded if id(each.member) not in placed]
 
 
-def _assignments(framing: Framing, plan: Plan) -> tuple[Assignment, ...]:
+def _assignments(framing: Framing, plan: Plan, devices: Allocations) -> tuple[Assignment, ...]:
     """Return every placed member, in the order of pod set and rank.
 
     A member whose workload gives no index gets its position in the set.
@@ -124,8 +180,28 @@ def _assignments(framing: Framing, plan: Plan) -> tuple[Assignment, ...]:
             if node is not None:
                 index = place if member.index is None else member.index
                 held = pod_set.members[place].node is not None
-                found.append(Assignment(member, index, framing.nodes[node], held))
+                got = () if held else devices.get(member.pod.key, ())
+                found.append(Assignment(member, index, framing.nodes[node], held, got))
     return tuple(found)
+
+
+def devices_of_members(
+    framing: Framing, placed: Iterable[tuple[Sequence[int], Sequence[Sequence[int | None]]]], victims: Iterable[int]
+) -> Allocations:
+    """Return the devices that the claims of each newly placed member get, by `namespace/name`.
+
+    `placed`: positions of pod sets, and for each of these sets the node of each member. `victims`: the evicted pods.
+    """
+    if not framing.devices.demands:
+        return {}
+    new = [
+        (member.pod.key, framing.nodes[node])
+        for pod_sets, rows in placed
+        for pod_set, row in zip(pod_sets, rows, strict=True)
+        for place, (member, node) in enumerate(zip(framing.members[pod_set], row, strict=True))
+        if node is not None and framing.problem.sets[pod_set].members[place].node is None
+    ]
+    return allotted(new, [framing.victims[each].pod.key for each in victims], framing.devices)
 
 
 def _levels(gang: Gang, framing: Framing, plan: Plan) -> tuple[LevelUse, ...]:

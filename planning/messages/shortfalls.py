@@ -73,7 +73,10 @@ def left_out_beside(
 
 
 def _unplaced(problem: Problem, nodes: Sequence[Sequence[int | None]]) -> tuple[list[int], int]:
-    """Return the shapes of the members without a node, each shape once, and the number of these members."""
+    """Return the shapes of the members without a node, each shape once, and the number of these members.
+
+    `nodes`: the node of each member, by set and rank.
+    """
     waiting = [
         member.shape
         for pod_set, row in zip(problem.sets, nodes, strict=True)
@@ -86,7 +89,10 @@ def _unplaced(problem: Problem, nodes: Sequence[Sequence[int | None]]) -> tuple[
 def _free_after(
     problem: Problem, nodes: Sequence[Sequence[int | None]], victims: Iterable[int]
 ) -> Sequence[Sequence[int]]:
-    """Return the free capacity, by node and then by resource, after the plan's evictions and placements."""
+    """Return the free capacity, by node and then by resource, after a plan's evictions and placements.
+
+    `nodes`: the node of each member, by set and rank. `victims`: the positions of the evicted pods.
+    """
     free: list[list[int]] = problem.nodes.free.tolist()
     for victim in (problem.victims[each] for each in victims):
         _add(free[victim.node], victim.requests, 1)
@@ -98,8 +104,9 @@ def _free_after(
 
 
 def _own_rule(problem: Problem, plan: Plan) -> str:
-    """Return the reason why a node with free capacity for a member takes none: the gang's rules, or the search's
-    end.
+    """Return the reason why a node takes no member although it has free capacity for one.
+
+    The reason is a required level or another rule of the gang. Without such a rule, the search ended too early.
     """
     if _required_domain(problem, plan):
         return f"outside the gang's {problem.levels[problem.required or 0]}"
@@ -145,7 +152,10 @@ def misfits(framing: Framing) -> list[Misfits]:
 
 
 def limiting_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
-    """Return the disruption budgets that do not allow the eviction of all candidates in these domains."""
+    """Return the disruption budgets that do not allow the eviction of all pods that could be victims in these domains.
+
+    `nearest`: the domains that miss the fewest members.
+    """
     problem, names = framing.problem, dict[str, None]()
     places = _places(framing, nearest)
     for budget in problem.budgets:
@@ -157,9 +167,10 @@ def limiting_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[s
 
 
 def overruling_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
-    """Return the disruption budgets that overlap on pods in these domains, on nodes that members may use.
+    """Return the disruption budgets of pods that two budgets cover, on nodes of these domains that members may use.
 
-    The Eviction API answers with an error for a pod under two budgets.
+    `nearest`: the domains that miss the fewest members. The Eviction API answers with an error for a pod under two
+    budgets.
     """
     if not framing.overruled:
         return ()
@@ -171,8 +182,9 @@ def overruling_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple
 def whole_gangs(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
     """Return the running gangs whose pods block these domains and cannot be evicted.
 
-    Too many of the gang's pods are on nodes that members may use: evicting them would leave the gang below its minimum.
-    It cannot be evicted as a whole either, because some of its pods may not be evicted.
+    `nearest`: the domains that miss the fewest members. Too many of a returned gang's pods are on nodes that members
+    may use: evicting them would leave the gang below its minimum. It cannot be evicted as a whole either, because some
+    of its pods may not be evicted.
     """
     problem = framing.problem
     usable = frozenset[int]().union(*(shape.nodes for shape in problem.shapes))
@@ -191,7 +203,7 @@ def whole_gangs(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, .
 
 
 def _places(framing: Framing, nearest: Iterable[NearDomain]) -> set[int]:
-    """Return the positions of the nodes in those of the domains that cannot hold all needed members."""
+    """Return the positions of all nodes in the domains `nearest`, without domains that can hold all needed members."""
     paths = [each.path for each in nearest if each.fits < each.needed]
     return {
         position

@@ -1,10 +1,12 @@
 """Decisions as the SolveReport of `phalanx solve -o json` and `POST /v1/solve`."""
 
 from collections.abc import Iterable
+from itertools import zip_longest
 from typing import Any
 
 from kube.keys import API_VERSION
-from planning.decision import Decision, Explanation
+from planning.decision import Assignment, Decision, Explanation
+from planning.devices.counts import DeviceCount
 from solver.plan import Goal, NearDomain, Proof
 
 KIND = "SolveReport"
@@ -60,8 +62,26 @@ def _assignments(decision: Decision) -> list[Json]:
             "podSet": each.member.pod_set,
             "index": each.index,
             "node": each.node,
+            **({"devices": devices_of(each)} if each.devices else {}),
         }
         for each in decision.assignments
+    ]
+
+
+def devices_of(assignment: Assignment) -> list[Json]:
+    """Return the devices of one member as JSON. A claim that does not exist yet is named after its pod and entry."""
+    pod = assignment.member.pod.metadata.name
+    return [
+        {
+            "claim": claim.name or f"{pod}-{claim.pod_claim}",
+            "request": each.request,
+            "driver": each.device.driver,
+            "pool": each.device.pool,
+            "device": each.device.device,
+            **({"adminAccess": True} if each.admin_access else {}),
+        }
+        for claim in assignment.devices
+        for each in claim.devices
     ]
 
 
@@ -98,18 +118,32 @@ def _goal(goal: Goal) -> Json:
 
 
 def _explanation(explanation: Explanation) -> Json:
-    """Return the explanation as JSON. `whyHere` is present only if it was requested and there is a plan to compare."""
+    """Return the explanation as JSON.
+
+    `whyHere` is present only if it was requested and there is a plan to compare. `onlyIn` is present only if a node
+    selector or node affinity confines a rejected gang to few domains.
+    """
     entry: Json = {
-        "nearest": [_near(each) for each in explanation.nearest],
-        "wouldFitIf": list(explanation.would_fit_if),
+        "nearest": [
+            {**_near(near), **({"devices": [_device_count(each) for each in devices]} if devices else {})}
+            for near, devices in zip_longest(explanation.nearest, explanation.devices)
+        ],
+        "wouldFitIf": list(explanation.changes),
     }
     if explanation.why_here:
         entry["whyHere"] = explanation.why_here
+    if explanation.only_in:
+        entry["onlyIn"] = str(explanation.only_in)
     return entry
 
 
+def _device_count(count: DeviceCount) -> Json:
+    return {"devices": count.devices, "matching": count.matching, "free": count.free, "needed": count.needed}
+
+
 def _near(near: NearDomain) -> Json:
-    return {
+    """Return a near domain as JSON. `fitsWithoutEvictions` is absent if it is not known or no pod may be evicted."""
+    entry: Json = {
         "level": near.level,
         "path": list(near.path),
         "fits": near.fits,
@@ -117,3 +151,6 @@ def _near(near: NearDomain) -> Json:
         "nodes": near.nodes,
         "excluded": dict(near.excluded),
     }
+    if near.fits_now is not None:
+        entry["fitsWithoutEvictions"] = near.fits_now
+    return entry

@@ -68,7 +68,7 @@ def _takers(others: Sequence[Decision]) -> Mapping[str, Names]:
 
 
 def _plan_in(framing: Framing, decision: Decision) -> Plan:
-    """Return the decision's plan with the node and victim positions of this problem."""
+    """Return the decision's plan as positions of nodes and victims in the problem of `framing`."""
     nodes = {name: position for position, name in enumerate(framing.nodes)}
     placed = {each.member.pod.key: nodes.get(each.node) for each in decision.assignments}
     evicted = {f"{each.namespace}/{each.name}" for each in decision.evictions}

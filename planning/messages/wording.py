@@ -8,6 +8,7 @@ from gangs.model import CreationDelay, Gang, GangKey
 from gangs.workloads.jobs import controller_of
 from kube.names import natural_key
 from planning.decision import Assignment, Eviction, LevelUse
+from planning.devices.counts import DeviceCount, short
 from planning.framing.stranded import Stranded
 from planning.message import Count, Message, Names, because, joined
 from planning.messages.shortfalls import Misfits, Reasons
@@ -135,20 +136,29 @@ def kept(budgets: Sequence[str], overruling: Sequence[str], gangs: Sequence[str]
 
 
 def planned_after(others: Names, refusal: Message) -> Message:
-    """Return the message of a rejection that is unproven because earlier gangs could be placed elsewhere."""
+    """Return the message of a rejection that is unproven because earlier gangs could be placed elsewhere.
+
+    `others`: these gangs. `refusal`: the message of the rejection itself, which comes last.
+    """
     return Message.of(
         "not proven that there is no place: planned after ", others, ", which could be elsewhere; ", refusal
     )
 
 
 def needs_unplaced(others: Names, refusal: Message) -> Message:
-    """Return the message of a rejection that is unproven because the gang may need pods of unplaced gangs near it."""
+    """Return the message of a rejection that is unproven because the gang may need pods of unplaced gangs near it.
+
+    `others`: these gangs. `refusal`: the message of the rejection itself, which comes last.
+    """
     before = "not proven that there is no place: it may need pods of "
     return Message.of(before, others, " near it, and there is no place for these yet; ", refusal)
 
 
 def no_place_beside(others: Names, refusal: Message) -> Message:
-    """Return the message of a rejection because earlier gangs of the same priority displace the gang."""
+    """Return the message of a rejection because earlier gangs of the same priority displace the gang.
+
+    `others`: these gangs. `refusal`: the message of the rejection itself, which comes last.
+    """
     return Message.of("no place beside ", others, ", of the same priority and first in line; ", refusal)
 
 
@@ -166,7 +176,10 @@ def gangs_by_number(count: int) -> str:
 
 
 def why_here(beside: NextDoor) -> str:
-    """Return what the best plan outside the gang's domain costs more, in the first goal in which that plan is worse."""
+    """Return why the gang is not elsewhere: the best plan outside its domain, and the first goal that is worse there.
+
+    For example, `rack r2 would cost 3 instead of 2 victims`.
+    """
     if not beside.paths:
         return f"no other {beside.level} can hold it"
     where = f"{beside.level} {listed([domain(path) for path in beside.paths[:_DOMAINS_SHOWN]])}"
@@ -176,7 +189,10 @@ def why_here(beside: NextDoor) -> str:
 
 
 def _loss(beside: NextDoor) -> str:
-    """Return the loss as text, with the template of the solver's goal."""
+    """Return how much worse the plan outside the gang's domain is in one goal, as the end of a sentence.
+
+    The text is the goal's template `Criterion.loss` (`solver.objective`) with the values of both plans.
+    """
     of, level = criterion(beside.goal), beside.goal.partition("/")[2]
     loss = of.loss
     if of.counting and beside.part.startswith(of.counting):
@@ -185,8 +201,8 @@ def _loss(beside: NextDoor) -> str:
 
 
 def unfulfilled(needed: int, wishes: Sequence[str]) -> str:
-    """Return the message for a gang that fits by capacity, but without a found plan that meets the rules between its
-    members.
+    """Return the message for a gang that fits by capacity, but for which no plan was found that keeps the rules between
+    its members. `wishes`: these rules, as phrases.
     """
     return f"no placement of {pods(needed)} found, nor proven impossible, that fulfils {listed(wishes)}"
 
@@ -353,25 +369,52 @@ def _misfit(misfit: Misfits) -> str:
     return f"{who} on no node ({because(misfit.reasons)})"
 
 
-def nearest_row(path: Sequence[str], fits: int, needed: int, nodes: int, excluded: Reasons) -> tuple[str, ...]:
+def fitting(fits: int, needed: int, now: int | None) -> str:
+    """Return how many of the needed members a domain holds: `3 of 4`, or `13 of 60 now, 42 after evictions`.
+
+    :param now: the members that it holds without evictions; None if no eviction counts, or if that is not known.
+    """
+    return f"{fits} of {needed}" if now is None or now >= fits else f"{now} of {needed} now, {fits} after evictions"
+
+
+def nearest_row(path: Sequence[str], fits: str, nodes: int, excluded: Reasons) -> tuple[str, ...]:
     """Return a near domain as a table row under `NEAREST_COLUMNS`.
 
-    The reasons are sorted, so that a plan and a Gang's status give the same row: the API server reorders them.
+    `fits`: the text of `fitting`. The reasons are sorted, so that a plan and a Gang's status give the same row: the API
+    server reorders them.
     """
     by_count = sorted(excluded.items(), key=lambda each: (-each[1], each[0]))
     reasons = ", ".join(f"{count} {reason}" for reason, count in by_count)
-    return domain(path), f"{fits} of {needed}", str(nodes), reasons
+    return domain(path), fits, str(nodes), reasons
 
 
 def _near(near: NearDomain) -> Message:
     reasons = because(near.excluded)
-    fits = Count(f"{near.fits} of {near.needed}")
+    fits = Count(fitting(near.fits, near.needed, near.fits_now))
     text = Message.of(f"{domain(near.path)} {'fits' if near.path else 'holds'} ", fits)
     return text + f" ({reasons})" if reasons else text
 
 
+def short_of_devices(nearest: Sequence[NearDomain], counts: Sequence[Sequence[DeviceCount]]) -> str:
+    """Return how many devices match, and how many of them are free, in the near domains that lack devices.
+
+    `counts`: the devices of each domain; empty if the gang asks for none. The result is the end of a message, "" if no
+    shown domain lacks devices.
+    """
+    found = []
+    for near, every in zip(nearest[:_NEAREST_SHOWN], counts, strict=False):
+        for each in short(every):
+            has = (
+                f"{each.matching} in {domain(near.path)}, {each.free} of them free"
+                if each.matching
+                else (f"none in {domain(near.path)}")
+            )
+            found.append(f"{each.devices}: {has}, {each.needed} needed")
+    return "; ".join(found)
+
+
 def unmodelled(wishes: Sequence[str]) -> str:
-    """Return the constraints that were not considered, as the end of a message; "" if there are none."""
+    """Return the end of a message that lists the constraints `wishes`, which planning did not consider; "" for none."""
     return f"; not considered: {listed(wishes)}" if wishes else ""
 
 

@@ -188,7 +188,7 @@ def _covered(gang: Gang, balances: Mapping[str, QuotaBalance], usage: Usage) -> 
     """Return the members for which the quota suffices, or the failed attempt if it does not suffice for the minimum.
 
     Members that hold capacity come first. If the quota does not suffice for one member of a set, later members of the
-    set are left out as well.
+    set are left out as well. `balances`: the quota of each resource that the queue limits.
     """
     left = {name: balance.left(usage) for name, balance in balances.items()}
     least = _least(gang, left)

@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from cluster.times import instant
 from gangs.manifests import group_of
@@ -28,6 +28,13 @@ LONGEST = timedelta(days=3650)
 """Longer durations than this are ignored: they are no estimate of an end."""
 End = tuple[datetime, str, GangKey]
 """The expected end of a gang that uses quota: the time, the gang's name as text, which breaks ties, and its key."""
+
+
+class EstimatedStart(NamedTuple):
+    """When a waiting gang's quota will be free, and the gang whose end frees the last part of it."""
+
+    at: datetime
+    after: GangKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +96,10 @@ def estimated_starts(
     *,
     ends: Sequence[End],
     now: datetime,
-) -> Mapping[GangKey, datetime]:
+) -> Mapping[GangKey, EstimatedStart]:
     """Return when the waiting gangs of a queue can start, as far as known ends free enough quota.
+
+    If an earlier gang of the queue starts at the same time, the gang whose end lets both start decides.
 
     A gang for which the quota is free now has no estimate, because it waits for something else.
 
@@ -99,17 +108,17 @@ def estimated_starts(
     :param ends: `nearest_ends` of this usage, computed once for all queues.
     """
     events = list(ends)
-    at, found = now, dict[GangKey, datetime]()
+    at, last, found = now, None, dict[GangKey, EstimatedStart]()
     for gang in waiting[:MOST_WAITING]:
         choice = _fitting(gang, account, usage)
         while choice is None and events:
             at, _, ended = heapq.heappop(events)
-            usage = usage.without(ended)
+            usage, last = usage.without(ended), ended
             choice = _fitting(gang, account, usage)
         if choice is None:
             break
-        if at > now:
-            found[gang.key] = at
+        if at > now and last is not None:
+            found[gang.key] = EstimatedStart(at, last)
         usage = usage.having(gang.key, used_by(gang, gang.members, choice))
         longest = expected.durations.get(gang.key)
         # A Job that is not suspended has its startTime before its pods are released.

@@ -52,16 +52,16 @@ NO_USAGE = Usage()
 def usage_of(gangs: Iterable[Gang], snapshot: Snapshot) -> Usage:
     """Return the quota that all gangs use.
 
-    Charged are members that are bound, released or nominated, and expected pods with a placeholder. Lost members that
-    are being recreated are charged, too, because their quota was in use a moment ago.
+    Charged are members that are bound, released or nominated, and pods with a placeholder. Lost members that are being
+    recreated are charged, too, because their quota was in use a moment ago.
     """
     charged = [gang for gang in gangs if gang.account is not None]
     if not charged:
         return NO_USAGE
     labels = {state.name: state.node.metadata.labels for state in snapshot.nodes}
-    found, later = {}, _held_for_later(snapshot)
+    found, held = {}, _held_by_placeholders(snapshot)
     for gang in charged:
-        used = _held(gang, labels, later.get(key_text(gang.key), {}))
+        used = _held(gang, labels, held.get(key_text(gang.key), {}))
         if used:
             found[gang.key] = used
     return Usage(found)
@@ -82,11 +82,11 @@ def needs(members: Iterable[Member]) -> Mapping[str, int]:
     return all_requests(member.pod for member in members)
 
 
-def _held_for_later(snapshot: Snapshot) -> Mapping[str, Mapping[str, str]]:
-    """Return the nodes of placeholders, by gang and then by expected pod."""
+def _held_by_placeholders(snapshot: Snapshot) -> Mapping[str, Mapping[str, str]]:
+    """Return the nodes of placeholders, by gang and then by the pod for which they reserve capacity."""
     found: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for state in snapshot.nodes:
-        for tenant in state.held_for_later if state.reserving else ():
+        for tenant in state.placeholders if state.reserving else ():
             if gang := tenant.pod.metadata.annotations.get(HELD_FOR_GANG):
                 found[gang][seat_of(tenant.pod)] = state.name
     return found

@@ -139,7 +139,7 @@ class BindingOrder:
     def order(self) -> tuple[int, ...] | None:
         """Return the members' positions in an order in which the scheduler accepts each one.
 
-        None if there is no such order, or none was found among more than `MOST_SEARCHED` members.
+        None if there is no such order. Beyond `MOST_SEARCHED` members, also None if the greedy search finds none.
         """
         found = self._greedy()
         if found is None and len(self._waiting) <= MOST_SEARCHED:
@@ -214,7 +214,8 @@ class BindingOrder:
     def _by_level(self) -> list[int]:
         """Return the members' positions, members in emptier domains first.
 
-        The members are bound in the given order. A member's place is the number of pods that its domain then has.
+        A member is sorted by the number of pods in its domain once it and all members before it are bound, in the order
+        of `members`. If the member has several spread constraints, the fullest of its domains counts.
         """
         filled = self._start.copy()
         levels = [

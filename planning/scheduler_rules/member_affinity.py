@@ -58,7 +58,9 @@ def answer_with_member_rules(
 
 
 def _refused(problem: Problem, loose: Problem, answer: NoPlan, solve: Callable[[Problem], Answer]) -> NoPlan:
-    """Return the rejection of the problem without topology spread, with the explanation of the problem with it.
+    """Return the rejection `answer`, with an explanation that respects topology spread.
+
+    `answer`: the rejection of `loose`, the problem without the spread constraints that count members.
 
     An explanation without the spread would count too many members in a domain, and suggest changes that the spread
     forbids.

@@ -1,7 +1,7 @@
-"""Members that need devices, which Phalanx does not plan: resource claims, and extended resources of DeviceClasses.
+"""Members that need devices which Phalanx does not plan: some resource claims, and extended resources of DeviceClasses.
 
 The stock scheduler would bind such members one by one, for as long as devices last, so the gang would run in part.
-Until Phalanx plans devices, such a gang stays gated. The annotation `phalanx.dev/ignore-resource-claims` releases it.
+So such a gang stays gated. The annotation `phalanx.dev/ignore-resource-claims` releases it.
 """
 
 from collections.abc import Iterator
@@ -13,19 +13,22 @@ from gangs.model import Gang, ObjectRef
 from kube.objects import Pod
 from kube.requests import extended_resources
 from planning.decision import WaitReason
+from planning.devices.columns import device_columns
+from planning.devices.demands import NotPlannedError, missing
 
 
 @dataclass(frozen=True, slots=True)
 class UnplannedDevices:
-    """Why a gang stays gated: its pods need devices, and Phalanx does not plan devices.
+    """Why a gang stays gated: its pods need devices that Phalanx does not plan.
 
-    `claiming`: names of the pods with `spec.resourceClaims`. `asking`: names of the pods that request extended
-    resources of DeviceClasses. `resources`: these resources, each with its DeviceClass. `source`: the object that asks
-    for the gang.
+    `claiming`: names of the pods with `spec.resourceClaims` that are not planned. `because`: what in these claims is
+    not planned; "" if no claim is planned at all. `asking`: names of the pods that request extended resources of
+    DeviceClasses. `resources`: these resources, each with its DeviceClass. `source`: the object that asks for the gang.
     """
 
     source: ObjectRef
     claiming: tuple[str, ...] = ()
+    because: str = ""
     asking: tuple[str, ...] = ()
     resources: tuple[tuple[str, str], ...] = ()
 
@@ -33,20 +36,44 @@ class UnplannedDevices:
 
 
 def unplanned_devices(gang: Gang, snapshot: Snapshot) -> UnplannedDevices | None:
-    """Return the devices that the gang's unbound members need, because Phalanx does not plan devices.
+    """Return the devices that the gang's unbound members need and that Phalanx does not plan.
 
-    None if they need none, or if the user ignores them by annotation.
+    None if there are none, or if the user ignores them by annotation. If the snapshot has no devices (None), no claims
+    are planned.
     """
     if gang.ignores_claims:
         return None
     pods = [member.pod for member in gang.members if not member.pod.bound]
     claiming = tuple(pod.metadata.name for pod in pods if pod.spec.resource_claims)
+    because = ""
+    if claiming and snapshot.devices is not None:
+        because = _not_planned(gang, snapshot)
+        claiming = claiming if because else ()
     needed = {pod.metadata.name: dict(_of_device_classes(pod, snapshot)) for pod in pods}
     asking = tuple(name for name, resources in needed.items() if resources)
     if not claiming and not asking:
         return None
     resources = {resource: by for each in needed.values() for resource, by in each.items()}
-    return UnplannedDevices(gang.source, claiming, asking, tuple(sorted(resources.items())))
+    return UnplannedDevices(gang.source, claiming, because, asking, tuple(sorted(resources.items())))
+
+
+def missing_for_claims(gang: Gang, snapshot: Snapshot) -> list[str]:
+    """Return the objects that the members' claims name and that do not exist, such as "DeviceClass gpu"."""
+    if gang.ignores_claims or snapshot.devices is None:
+        return []
+    pods = [each.pod for each in gang.members if each.pod.spec.resource_claims and not each.pod.bound]
+    return list(dict.fromkeys(name for pod in pods for name in missing(pod, snapshot.devices)))
+
+
+def _not_planned(gang: Gang, snapshot: Snapshot) -> str:
+    """Return what in the claims of the gang is not planned; "" if everything is, or if an object is missing yet."""
+    if missing_for_claims(gang, snapshot):
+        return ""
+    try:
+        device_columns((gang,), snapshot, priority=gang.priority)
+    except NotPlannedError as error:
+        return str(error)
+    return ""
 
 
 def _of_device_classes(pod: Pod, snapshot: Snapshot) -> Iterator[tuple[str, str]]:

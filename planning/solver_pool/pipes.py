@@ -64,7 +64,7 @@ class Channel:
         return self._taken()
 
     def _wanted(self) -> Iterator[int]:
-        """Yield how many bytes must have arrived: for the head, then for the whole message."""
+        """Yield how many bytes must have arrived, first to read the message's length, then to read all of it."""
         yield _HEAD
         yield _HEAD + self._length()
 

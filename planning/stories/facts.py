@@ -12,6 +12,7 @@ from gangs.dialects.table import OWN
 from gangs.mirrors import claim_of, mirrored_key
 from gangs.model import GangKey, Manifest
 from kube.keys import GATE
+from kube.names import natural_key
 from kube.objects import Pod
 from planning.messages.wording import domain, listed, pods
 from planning.stories.line import PlaceInLine, place
@@ -21,11 +22,13 @@ from planning.stories.line import PlaceInLine, place
 class StartEstimate:
     """The estimated start of a gang that waits for quota.
 
-    `at`: None if the start is unknown. `unknown`: why the start is unknown if `at` is None.
+    `at`: None if the start is unknown. `unknown`: why the start is unknown if `at` is None. `after`: the gang whose end
+    decides, as `namespace/name`; "" if `at` is None.
     """
 
     at: datetime | None
     unknown: str = ""
+    after: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,9 @@ class GangFacts:
 
     `leader`: the spec of the Lease; None if there is no Lease, and empty if it could not be read. `place`: the gang's
     position among the waiting gangs; None if the gang does not wait, or if the other gangs may not be read. `start`:
-    the estimated start; None if the gang does not wait in a queue, or if its start was not estimated.
+    the estimated start; None if the gang does not wait in a queue, or if its start was not estimated. `beside`: the
+    gangs, as `namespace/name`, in the few domains to which a node selector confines the gang. Empty without such a
+    selector, or if the other gangs may not be read.
     """
 
     manifest: Manifest
@@ -43,6 +48,7 @@ class GangFacts:
     leader: Manifest | None = None
     place: PlaceInLine | None = None
     start: StartEstimate | None = None
+    beside: Sequence[str] = ()
 
     @property
     def status(self) -> Mapping[str, Any]:
@@ -65,7 +71,9 @@ def member_keys(manifest: Manifest) -> set[GangKey]:
 
 
 def shown_key(manifest: Manifest) -> GangKey | None:
-    """Return the key of the gang that a Gang object shows; None for an object that only claims to be a mirror."""
+    """Return the key of the gang that a Gang object shows. None if a user has written an object that claims to be the
+    mirror of a gang elsewhere, and the controller has not confirmed the claim.
+    """
     meta = manifest["metadata"]
     if (key := mirrored_key(manifest)) is not None or claim_of(manifest):
         return key
@@ -116,6 +124,29 @@ def wants(spec: Mapping[str, Any]) -> str:
     if spec.get("preferred"):
         parts.append(f"if possible in one {spec['preferred']}")
     return ", ".join(parts)
+
+
+def restarted(status: Mapping[str, Any]) -> str:
+    """Return the last restart of a gang as a whole in one line: the cause, the left domain, and the present one.
+
+    "" if the gang has not been restarted.
+
+    :param status: the status of the Gang object.
+    """
+    times = status.get("restarts") or 0
+    if not times:
+        return ""
+    last = status.get("lastRestart") or {}
+    text = "restarted once" if times == 1 else f"restarted {times} times"
+    if at := last.get("at"):
+        text += f", at {at}" if times == 1 else f", last at {at}"
+    text += ": a lost pod had no place beside the others"
+    if left := last.get("from"):
+        text += f" in {left}"
+    if closed := last.get("closedNodes"):
+        text += f" ({closed})"
+    now = (status.get("summary") or {}).get("domain") if status.get("phase") in ("Placed", "Released") else ""
+    return f"{text}; now in {now}" if now and now != left else text
 
 
 def presence(facts: GangFacts) -> str:
@@ -188,6 +219,24 @@ def pod_state(pod: Pod) -> str:
         return "held back, capacity is reserved" if pod.status.nominated_node_name else "held back"
     refusal = next((c.message for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "False"), "")
     return f"released, not bound yet: {refusal}" if refusal else "released, not bound yet"
+
+
+def gangs_beside(status: Mapping[str, Any], gangs: Iterable[Manifest]) -> list[str]:
+    """Return the gangs in the few domains to which a node selector confines a gang, as `namespace/name`, in order.
+
+    :param status: the status of the confined gang.
+    :param gangs: all Gang objects.
+    """
+    explanation = status.get("explanation") or {}
+    paths = ["/".join(each["path"]) for each in explanation.get("nearest") or () if each["path"]]
+    if not explanation.get("onlyIn") or not paths:
+        return []
+    found = []
+    for gang in gangs:
+        domain_there = ((gang.get("status") or {}).get("summary") or {}).get("domain") or ""
+        if any(f"{domain_there}/".startswith(f"{path}/") for path in paths):
+            found.append(f"{gang['metadata']['namespace']}/{gang['metadata']['name']}")
+    return sorted(found, key=natural_key)
 
 
 def place_of(manifest: Manifest, gangs: Sequence[Manifest], unbound: Iterable[Pod]) -> PlaceInLine:

@@ -7,12 +7,15 @@ hour, but conditions as long as the Gang exists. A step whose event is gone is t
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
 
 from cluster.times import instant
 from gangs.mirrors import mirrored_key
 from gangs.model import Manifest
 
 ASKED = "asked for"
+FOLDED_FROM = 40
+"""The fewest characters of a clause that is not printed again when a later event repeats it."""
 PLANNED = "GangPlanned"
 TOLD_BY_EVENTS: Mapping[str, str] = {
     "Planned": PLANNED,
@@ -59,6 +62,21 @@ def story(gang: Manifest, happened: Iterable[Manifest]) -> list[Step]:
     planned = next((each.at for each in reported if each.what == PLANNED), None)
     steps = [_asked(gang), *_conditions(gang, {each.what for each in reported if not each.of}, planned), *reported]
     return sorted(steps, key=lambda each: each.at)
+
+
+def folded(notes: Iterable[str]) -> list[str]:
+    """Return the notes of several events without repetitions: a clause that an earlier note had becomes `as above`.
+
+    A clause ends at a semicolon. Clauses shorter than `FOLDED_FROM` characters are repeated.
+    """
+    known: set[str] = set()
+    found = []
+    for note in notes:
+        clauses = note.split("; ")
+        shown = ["as above" if each in known else each for each in clauses]
+        found.append("; ".join(each for each, _ in groupby(shown)))
+        known.update(each for each in clauses if len(each) >= FOLDED_FROM)
+    return found
 
 
 def moment_of(event: Manifest) -> str:

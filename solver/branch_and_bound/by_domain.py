@@ -93,11 +93,10 @@ class _Branch:
 
     @cached_property
     def around(self) -> Values:
-        """The potential of the domain, and of each wider domain around it, under the keys of the parts (a) and (b) of
-        waste.
+        """The potential of the domain (key `waste/a`), and of each wider domain around it (key `waste/b`).
 
-        The value of these parts is this potential minus the capacity that the gang uses, which is equal in every plan
-        inside the domain. So the potential alone compares the parts.
+        The parts (a) and (b) of waste are these potentials minus the capacity that the gang uses. The gang uses equally
+        much in every plan inside the domain. So the potentials alone decide which of two domains wastes less.
         """
         instance, node = self.instance, self.nodes[0]
         return {

@@ -1,4 +1,7 @@
-"""The constraints of each gang in a model with several gangs: its minimum, and its multiples over all of its sets."""
+"""The constraints of each gang in a model with several gangs: its minimum, and its `Multiple` constraints.
+
+A `Multiple` constraint requires that each domain of a level holds a multiple of a number of members.
+"""
 
 from solver.cp_sat.linear import Sum, total
 from solver.cp_sat.variables import Model
@@ -6,7 +9,7 @@ from solver.problem import GangRules, Multiple
 
 
 def add_gang_rules(model: Model) -> None:
-    """Add, for each gang, its minimum over all of its sets, and its multiples in each domain."""
+    """Add, for each gang, its minimum and its `Multiple` constraints. Both count the members of all of its sets."""
     for gang in model.instance.problem.gangs:
         model.cp.add(total(_placed(model, pod_set) for pod_set in gang.pod_sets).expression() >= gang.minimum)
         for rule in gang.multiples:

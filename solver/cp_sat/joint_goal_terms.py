@@ -150,8 +150,9 @@ class _View:
         self.tree, self.names = model.instance.tree, model.instance.problem.levels
 
     def waste(self, narrowest: int) -> Iterator[tuple[tuple[int, int, str], tuple[Sum, int]]]:
-        """Yield the parts of waste: for each part a sort key, its value as a model expression, and an upper bound of
-        this value.
+        """Yield the parts of waste as (key, (value, upper bound)), the value as a model expression.
+
+        Sorting by key gives the order of the parts. The last entry of a key is the part's name, such as `b/rack`.
 
         The parts (a) to (d) are those of `solver.objective.WASTE`. `narrowest`: the narrowest level of which one domain
         holds the gang.

@@ -196,8 +196,8 @@ class Search:
         self._close(batch)
 
     def _span(self, stage: Stage, *, first: bool) -> int:
-        """Return how many values a stage can have. `first`: all earlier stages of its batch have only one possible
-        value.
+        """Return how many values a stage can have. `first`: all earlier stages of its batch (the stages that are
+        proven in one solve) have only one possible value.
 
         If `first`, the stage's present solution bounds its optimum from above. Otherwise its optimum may exceed its
         present value, because an earlier stage may improve at its cost.
@@ -253,8 +253,8 @@ class Search:
             self.cp.add(fixed.expression() == value)
 
     def _close(self, batch: Sequence[tuple[Stage, int]]) -> None:
-        """Finish a batch of stages. If a stage can still improve, minimise all stages of the batch as one number. Then
-        record and fix the values of the stages.
+        """Finish a batch: stages that are proven in one solve. If a stage can still improve, minimise all stages of the
+        batch as one number. Then record and fix the values of the stages.
         """
         if any(span > 1 or not stage.sum.known(self.solution) for stage, span in batch):
             self._prove(batch)
@@ -278,8 +278,8 @@ class Search:
         self._note(batch, proven=found is SolveStatus.OPTIMAL, bound=bound if len(batch) == 1 else None)
 
     def _note(self, batch: Sequence[tuple[Stage, int]], *, proven: bool, bound: int | None) -> None:
-        """Record value and bound of each stage of a batch, and fix each stage at its value. `bound`: the bound that
-        CP-SAT reports for a batch of one stage; else None.
+        """Record value and bound of each stage of a batch (stages that are proven in one solve), and fix each stage at
+        its value. `bound`: the bound that CP-SAT reports for a batch of one stage; else None.
         """
         proven = proven and self.proven
         for stage, _ in batch:

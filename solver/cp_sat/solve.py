@@ -228,7 +228,7 @@ def _continued(model: Model, search: Search, phases: Iterable[Stated], asked: _A
 def _prefer_first_names(model: Model, search: Search) -> None:
     """Look for an equally good solution on nodes whose names come earlier in the natural order of all names.
 
-    Earlier sets weigh more. So of two alike gangs or sets, the first gets the first names.
+    Earlier sets and ranks weigh more. So of two alike gangs or sets, the first gets the first names.
     """
     position, classes = model.instance.name_rank, len(model.seats)
     search.prefer(

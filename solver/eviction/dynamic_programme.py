@@ -210,7 +210,10 @@ class _EvictionTables(DomainTables):
         self.costs = costs
 
     def sums(self, domain: Domain) -> dict[str, int]:
-        """Return, by name, all sums of the best plan with all members inside a domain."""
+        """Return the values of the best plan with all members inside a domain, by name of a value in the tables.
+
+        The values are the parts of goals that are sums over domains, such as the price of victims.
+        """
         words = self.table(domain)[:, self.members].tolist()
         return {
             name: (words[word] >> shift) & ((1 << self.costs.largest[name].bit_length()) - 1)
@@ -252,7 +255,10 @@ class _EvictionTables(DomainTables):
 
 
 def _parts(weights: LexicographicWeights, price: int) -> list[tuple[str, int]]:
-    """Return the price of victims as sums that the tables hold: pairs of a sum's name and its part of the price."""
+    """Return a price of victims in parts, because one word of a table may be too small for it.
+
+    Each part is a pair: its name in the tables, such as `price 0`, and its value. The most important part comes first.
+    """
     return [(f"price {place}", part) for place, part in enumerate(weights.parts(price))]
 
 
@@ -295,7 +301,7 @@ def _eviction_tables(
 
 
 def _started(start: int) -> str:
-    """Return the name of the sum that counts victims with this start time."""
+    """Return the name, in the tables, of the number of victims with this start time."""
     return f"started {start}"
 
 

@@ -41,8 +41,9 @@ class LexicographicWeights:
     evicted amount.
 
     The weights are those of a victim by its priority, of a broken gang, and of a unit of the scarcest resource
-    (`unit`). `scarce`: the position of the scarcest resource. `shift`: how many low bits of a price do not fit the
-    table of slots. `cuts`: bit positions that divide a price into parts of whole digits; the last position is 0.
+    (`unit`). `scarce`: the position of the scarcest resource. `shift`: how many low bits of a price the
+    entries of `EvictionPrices.slots` leave out, because they would not fit. `cuts`: bit positions that divide a price
+    into parts of whole digits; the last position is 0.
     """
 
     priority: dict[int, int]
@@ -119,7 +120,9 @@ class EvictionPrices:
         return sum(self.weights.of(problem.victims, victim) for victim in gone) + broken * self.weights.broken
 
     def shares_on(self, node: int) -> dict[int, int]:
-        """Return, by victim on a node that may be evicted, a lower bound on its price."""
+        """Return a lower bound on the price of each victim on a node, by victim. A victim that can never be evicted has
+        no entry.
+        """
         order, nodes = self._by_node
         victims_on_node = self.columns.positions[
             order[np.searchsorted(nodes, node) : np.searchsorted(nodes, node + 1)]
@@ -203,7 +206,7 @@ def prices_of(instance: Instance, level: int) -> EvictionPrices | None:
 
 
 def _columns(instance: Instance) -> _Columns:
-    """Return the arrays over the useful victims."""
+    """Return the position, node, priority, gang and requests of each useful victim, as arrays."""
     victims, useful = instance.problem.victims, np.array(instance.useful, dtype=np.int64)
     return _Columns(
         useful, victims.node[useful], victims.priority[useful], victims.gang[useful], victims.requests[useful]
@@ -277,8 +280,10 @@ class _Gangs:
 
 
 def _gangs(instance: Instance, level: int, columns: _Columns, weights: LexicographicWeights) -> _Gangs:
-    """Return shares of running gangs' prices for the victims that their gang cannot spare: if one of them is evicted,
-    so is the whole gang.
+    """Return, for each victim that its running gang cannot spare, its share of the price of evicting that whole gang.
+
+    If one such victim is evicted, so is the whole gang. In each domain of `level` by itself, the price is divided among
+    the gang's victims there, so that the shares of victims in one domain together never exceed it.
 
     If some pod of such a gang may not be evicted, these victims can never be evicted (`_Gangs.fixed`).
     """

@@ -54,8 +54,10 @@ def _level(instance: Instance, plan: Plan) -> int | None:
 
 
 def _pairs(goals: tuple[Goal, ...], others: tuple[Goal, ...]) -> Iterator[tuple[str, str, int, int]]:
-    """Yield, in the order of the goals, a goal's name, the name of one of its parts, and the part's value in both
-    plans. If the plans have different parts, the goal's value is compared instead, with part "".
+    """Yield the values to compare of two plans, in the order of the goals: goal, part, and the value in both plans.
+
+    The parts of a goal come first, if both plans have the same parts. Then comes the goal's own value, with part "".
+    `goals`: of the one plan; `others`: of the other.
     """
     for one, other in zip(goals, others, strict=True):
         if one.parts.keys() == other.parts.keys():

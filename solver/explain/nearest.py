@@ -34,14 +34,20 @@ _PORTION = 1 / 2
 
 @dataclass(frozen=True, slots=True)
 class HeldMembers:
-    """By domain of the required level (or ROOT, the whole cluster), how many members it holds (`counts`). Neither the
-    gang's minimum nor the minimums of its sets must be reached.
+    """By domain of the required level (or ROOT, the whole cluster), how many members it can hold (`counts`). These may
+    be fewer than the minimum of the gang or of a set.
 
     `plans`: the placement of these members, for domains that were filled one by one. The plans have no goals.
+    `counted`: every count is exact. If not, the count of a domain without a plan is an upper bound.
     """
 
     counts: dict[int, int]
     plans: dict[int, Plan] = field(default_factory=dict)
+    counted: bool = False
+
+    def known(self, domain: int) -> int | None:
+        """Return how many members a domain holds; None if only an upper bound is known."""
+        return self.counts.get(domain) if self.counted or domain in self.plans else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,7 @@ class Nearest:
 
 def held_by_domains(problem: Problem, budget: TimeBudget) -> HeldMembers:
     """Return how many members each domain of the required level (or ROOT, the whole cluster) can hold without
-    evictions. Neither the gang's minimum nor the minimums of its sets must be reached.
+    evictions, even if these are fewer than the minimum of the gang or of a set.
 
     Pinned members in the domain count.
     """
@@ -64,12 +70,18 @@ def held_by_domains(problem: Problem, budget: TimeBudget) -> HeldMembers:
     level = deciding_level(problem)
     counted = members_by_domain(instance, level)
     if counted is not None:
-        return HeldMembers({domain: counted.get(domain, 0) for domain in _open_domains(instance, level)})
+        counts = {domain: counted.get(domain, 0) for domain in _open_domains(instance, level)}
+        return HeldMembers(counts, counted=True)
     return _filled(instance, level, _at_most(instance, level), budget, enough=instance.tree.count(level))
 
 
 def near_domains(
-    problem: Problem, budget: TimeBudget, held: HeldMembers | None = None, *, refused: bool = True
+    problem: Problem,
+    budget: TimeBudget,
+    held: HeldMembers | None = None,
+    *,
+    refused: bool = True,
+    without_evictions: HeldMembers | None = None,
 ) -> Nearest:
     """Return the domains that miss the fewest members, as if every victim that may be evicted were gone.
 
@@ -78,7 +90,8 @@ def near_domains(
 
     `held`: how many members each domain holds; None: this is computed. `refused`: whether it is proven that no plan
     exists. If so, `fits` of a domain is less than `needed`, even if enough members fit, because they are then not the
-    right members of each set.
+    right members of each set. `without_evictions`: how many members each domain holds without evictions, which becomes
+    `fits_now`.
     """
     instance = instance_of(problem, evicting=True, deadline=budget.wall.deadline)
     level, needed = deciding_level(problem), needed_members(problem)
@@ -90,11 +103,20 @@ def near_domains(
     eligible = _eligible_nodes(instance, level)
     candidates = [each for each, count in held.counts.items() if count or eligible[each]] or held.counts
     nearest = sorted(candidates, key=lambda domain: (-held.counts[domain], -eligible[domain], domain))[:_SHOWN]
+
+    def fitting(domain: int) -> int:
+        return min(held.counts[domain], needed - 1) if refused else held.counts[domain]
+
+    def now(domain: int) -> int | None:
+        count = None if without_evictions is None else without_evictions.known(domain)
+        return None if count is None else min(count, fitting(domain))
+
     domains = tuple(
         NearDomain(
             level="" if level == ROOT else problem.levels[level],
             path=() if level == ROOT else instance.tree.paths[level][domain],
-            fits=min(held.counts[domain], needed - 1) if refused else held.counts[domain],
+            fits=fitting(domain),
+            fits_now=now(domain),
             needed=needed,
             nodes=len(instance.tree.nodes(level, domain)),
             excluded=excluded,

@@ -9,6 +9,7 @@ from itertools import takewhile
 
 import numpy as np
 
+from kube.names import natural_key
 from solver.bounds.domain_cover import most_members, too_few
 from solver.bounds.eviction_closure import cleared, closure_of_nodes
 from solver.capacity import deciding_level, needed_members, pending
@@ -50,12 +51,13 @@ _TRIES = 3
 @dataclass(frozen=True, slots=True)
 class Change:
     """A change of the request or the cluster: `words`, which end a sentence, and the changed problem. `plan`: a
-    candidate plan for the changed problem.
+    candidate plan for the changed problem. `victim`: one of the pods that a found plan evicts; "" for none.
     """
 
     words: str
     problem: Problem
     plan: Plan | None = None
+    victim: str = ""
 
 
 def explained(problem: Problem, answer: NoPlan, limits: Limits, deadline: Deadline = NO_DEADLINE) -> NoPlan:
@@ -79,59 +81,86 @@ def explained(problem: Problem, answer: NoPlan, limits: Limits, deadline: Deadli
         answer = replace(answer, fits_without_eviction=offered)
         refused = answer.proof is Proof.INFEASIBLE
         share.wall.deadline.check()
-        nearest = near_domains(problem, share, None if problem.victims else held, refused=refused)
+        if problem.victims:
+            nearest = near_domains(problem, share, refused=refused, without_evictions=held)
+        else:
+            nearest = near_domains(problem, share, held, refused=refused)
         answer = replace(answer, nearest=nearest.domains)
         for change in remedies(problem, nearest, share):
-            answer = replace(answer, would_fit_if=(*answer.would_fit_if, change.words))
+            answer = replace(
+                answer,
+                would_fit_if=(*answer.would_fit_if, change.words),
+                example_victims={**answer.example_victims, **({change.words: change.victim} if change.victim else {})},
+            )
     except OutOfTimeError:
         pass
     return answer
 
 
-def fits(change: Change, budget: TimeBudget) -> bool:
-    """Return whether the changed problem has a plan. False: no plan was found. Raises `OutOfTimeError`."""
+def victims_after(change: Change, budget: TimeBudget) -> tuple[int, ...] | None:
+    """Return the victims of a plan for the changed problem; None if no plan was found. Raises `OutOfTimeError`.
+
+    Another plan may need fewer victims. () if a plan without evictions was found.
+    """
     problem, deadline = change.problem, budget.wall.deadline
     deadline.check()
     if change.plan is not None and not broken_rules(problem, change.plan):
-        return True
+        needless = change.plan.victims and has_room(instance_of(problem, evicting=False, deadline=deadline))
+        return () if needless else change.plan.victims
     for evicting in (False, True) if problem.victims else (False,):
         instance = instance_of(problem, evicting=evicting, deadline=deadline)
-        counted = _counted(instance) if evicting else has_room(instance)
-        if counted or (counted is None and _fits_somewhere(instance, budget)):
-            return True
-    return False
+        fits = None
+        if evicting:
+            fits, victims = _counted(instance)
+            if fits:
+                return victims
+        elif fits := has_room(instance):
+            return ()
+        if fits is None and (found := _found_somewhere(instance, budget)) is not None:
+            return found.victims
+    return None
 
 
-def _fits_somewhere(instance: Instance, budget: TimeBudget) -> bool:
-    """Return whether CP-SAT finds a plan. In a large cluster it searches only the domains with the most capacity."""
+def _with_evictions(change: Change, victims: Sequence[int]) -> str:
+    """Return the words of a change, with the number of pods that a plan after it evicts."""
+    if not victims:
+        return change.words
+    count = "1 pod" if len(victims) == 1 else f"at most {len(victims)} pods"
+    return f"{change.words}, after evicting {count} of lower priority"
+
+
+def _found_somewhere(instance: Instance, budget: TimeBudget) -> Solved | None:
+    """Return a plan that CP-SAT finds. In a large cluster it searches only the domains with the most capacity."""
     level = deciding_level(instance.problem)
     if too_few(instance, level).all():
-        return False
+        return None
     able = np.flatnonzero(~too_few(instance, max(level, 0))).tolist()
     parts = [instance]
     if len(instance.problem.nodes) > _LARGE and able:
         room = most_members(instance, pending(instance.problem), max(level, 0))
         able = sorted(able, key=lambda each: (-room[each], each))[:_TRIES]
         parts = [inside(instance, max(level, 0), domain) for domain in able]
-    return any(
-        isinstance(solve_within(part, budget.portion(1), frozenset()), Solved)
+    answers = (
+        solve_within(part, budget.portion(1), frozenset())
         for part in map(thinned, parts)
         if seat_count(part) <= MANY_SEATS
     )
+    return next((each for each in answers if isinstance(each, Solved)), None)
 
 
-def _counted(instance: Instance) -> bool | None:
-    """Return whether a plan exists, by counting members. None if counting does not decide this.
+def _counted(instance: Instance) -> tuple[bool | None, tuple[int, ...]]:
+    """Return whether a plan exists, by counting members, and the victims of the plan. None if counting does not decide
+    this.
 
     Every victim on the nodes of a counted plan counts as evicted. Counting decides nothing if all counted plans exceed
     limits on evictions, or if counting does not express all constraints of the gang.
     """
     cleared_room = has_room(cleared(instance))
     if not cleared_room:
-        return cleared_room
-    if any(not broken_rules(instance.problem, plan) for plan in _cleared_plans(instance)):
-        return True
-    return None
+        return cleared_room, ()
+    plans = _cleared_plans(instance)
+    kept = next((plan for plan in plans if not broken_rules(instance.problem, plan)), None)
+    return (None, ()) if kept is None else (True, kept.victims)
 
 
 def _cleared_plans(instance: Instance) -> Iterator[Plan]:
@@ -157,7 +186,7 @@ def _cleared_plans(instance: Instance) -> Iterator[Plan]:
 
 def remedies(problem: Problem, nearest: Nearest, budget: TimeBudget) -> Iterator[Change]:
     """Yield changes after which the gang has a plan: of each sort of change, such as more capacity or a lower minimum,
-    the smallest.
+    the smallest. The words of a change say how many pods a plan after it evicts.
     """
     for sort in (
         _more_slots(problem, nearest),
@@ -166,9 +195,12 @@ def remedies(problem: Problem, nearest: Nearest, budget: TimeBudget) -> Iterator
         _lifted_exclusions(problem),
         _dropped_rules(problem),
     ):
-        working = next((change for change in sort if fits(change, budget)), None)
-        if working is not None:
-            yield working
+        for change in sort:
+            if (victims := victims_after(change, budget)) is not None:
+                keys = problem.victims.keys
+                victim = min((keys[each] for each in victims), key=natural_key, default="")
+                yield replace(change, words=_with_evictions(change, victims), victim=victim)
+                break
 
 
 def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
@@ -226,11 +258,10 @@ def _inside(path: tuple[str, ...]) -> str:
 def _nodes_to_enlarge(
     problem: Problem, shapes: Collection[int], path: tuple[str, ...], plan: Plan | None
 ) -> Iterator[int]:
-    """Yield at most two nodes of a domain that could get more capacity: a node without members of the plan, and a node
-    with a member.
+    """Yield at most two nodes of the domain `path` that could get more capacity for members of these shapes.
 
-    Constraints between members decide which of the two helps: exclusions need a node without members, affinity needs a
-    node with a member.
+    They are a node without members of the plan, and a node with a member. Constraints between members
+    decide which of the two helps: exclusions need a node without members, affinity needs a node with a member.
     """
     used = {node for row in plan.nodes for node in row if node is not None} if plan is not None else set[int]()
     layout, open_nodes = problem.nodes.layout, frozenset.intersection(*(problem.shapes[each].nodes for each in shapes))

@@ -87,8 +87,8 @@ class Seated:
 
 
 def _transferred(part: Block | Run, parts: Sequence[Seated]) -> tuple[Seated, ...]:
-    """Return `parts`, the placed parts of a block, as the parts of the interchangeable block `part`, on the same nodes.
-    Empty if `part` is a run.
+    """Return the parts of the block `part`, placed on the nodes of `parts`: the placed parts of a block that is
+    interchangeable with `part`. Empty if `part` is a run.
     """
     if isinstance(part, Run):
         return ()
@@ -354,9 +354,9 @@ def _better(heap: _Heap, cost: float) -> bool:
 
 
 def _known_costs_first(heap: list[_Candidate], nodes: Container[int]) -> list[_Candidate]:
-    """Return the heap rebuilt so that candidates on `nodes` come first.
+    """Return a heap of nodes for one more member, rebuilt so that the nodes `nodes` come first.
 
-    The cost of a member on `nodes` is known. All other candidates get an infinite cost until theirs is computed.
+    The cost of a member on one of `nodes` is known. All other nodes get an infinite cost until theirs is computed.
     """
     found = [each if each[-1] in nodes else (each[0], np.inf, *each[2:]) for each in heap]
     heapify(found)

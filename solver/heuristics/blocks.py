@@ -88,8 +88,8 @@ def beyond(instance: Instance, seats: Sequence[Seat], placed: frozenset[Seat]) -
 def _bound_together(
     instance: Instance, pod_sets: tuple[int, ...], rules: Sequence[Together], seats: dict[int, list[Seat]]
 ) -> list[Block]:
-    """Return the sets as blocks. Sets that `Together` constraints bind to each other share one block. Blocks that are
-    hard to place come first. `seats`: the members of each set.
+    """Return the sets `pod_sets` (positions) as blocks. Sets that `Together` constraints bind to each other share one
+    block. Blocks that are hard to place come first. `seats`: the members of each set.
     """
     parts: list[Block] = []
     left = list(pod_sets)

@@ -44,7 +44,7 @@ def greedy_plans(
 
 
 def plans_of(instance: Instance, over: DeadlineCheck = no_deadline_check) -> Iterator[Plan]:
-    """Yield plans of an instance: one plan for each domain that may hold the gang, the most promising domain first.
+    """Yield plans of an instance, one for each tried domain that holds the gang, the most promising domain first.
     When `over` returns True, no further plan is yielded.
     """
     pods = RunningPods(instance)
@@ -93,8 +93,9 @@ def _minimum(instance: Instance) -> tuple[Seat, ...]:
 
 
 def _places(instance: Instance, block: Block, *, everybody: bool) -> Iterator[BlockPlace]:
-    """Yield domains that may hold a block, the most promising domains first. `everybody`: whether the block has all
-    members.
+    """Yield domains that may hold a block of members (members that are placed together in one domain).
+
+    The most promising domains come first. `everybody`: whether the block has all members of the gang.
 
     Without evictions, all levels from the node level out to the gang's required level are tried, the narrowest level
     first. With evictions, only the required level is tried. If the gang has no required level, the whole cluster takes

@@ -104,11 +104,13 @@ def _narrowest_rule(instance: Instance, kind: MemberClass) -> int:
 
 
 def _at_most(requests: Counts, free: Counts, most: list[int]) -> list[int]:
-    """Return, by member class, how many members count in the tightest upper bound on the members that fit together.
+    """Return, by member class, how many members fit by the tightest of several upper bounds on all members together.
 
-    A bound measures the capacity of all nodes together, in one resource or in members of one class. Classes of smaller
-    members get their members first, because this gives the most members. `requests`: classes x resources that can run
-    short on a node. `free`: nodes x resources. `most`: by class, the most members if no other class is placed.
+    Each bound measures the capacity of all nodes together in one unit: a resource, or members of one class. It fills
+    this capacity with the smallest members first, because this gives the most members.
+
+    `requests`: classes x resources that can run short on a node. `free`: nodes x resources. `most`: by class, the most
+    members if no other class is placed.
     """
     measures = [([0] * len(most), 0)]
     measures += [(requests[:, each].tolist(), int(free[:, each].sum())) for each in range(requests.shape[1])]

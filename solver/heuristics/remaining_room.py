@@ -174,8 +174,9 @@ class RemainingRoom:
         return None
 
     def spare(self) -> None:
-        """Put back evicted victims that the placed members do not need to be gone, the victims of the largest weight
-        first.
+        """Take back each eviction without which the placed members fit, too; victims of the largest weight come first.
+
+        A gang that was evicted whole is taken back as a whole.
 
         Call this only after all members are placed, because it cannot be undone.
         """

@@ -112,7 +112,7 @@ class RunningPods:
 
     @cached_property
     def rest_of_gang(self) -> dict[int, tuple[float, int]]:
-        """By running gang, the summed weight and the number of its victims, as long as none of them is evicted."""
+        """By running gang, the summed weight and the number of all its victims, before any of them is evicted."""
         return {gang: (sum(map(self.own.__getitem__, members)), len(members)) for gang, members in self.members.items()}
 
     @cached_property

@@ -182,7 +182,8 @@ def displaced_gangs(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) ->
     """Return the gangs that are displaced: counting proves that such a gang does not fit beside the gangs before it
     that are not displaced.
 
-    Empty if this is not known, or if some gang need not be placed whole and without evictions.
+    Empty if this is not known, or if some gang need not be placed whole and without evictions. `units`: as in
+    `ManyGangs`, the size of each gang's resource units.
     """
     cluster = shared_nodes(gangs, units)
     return frozenset() if cluster is None else displaced_gangs_of(cluster)

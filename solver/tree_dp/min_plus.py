@@ -227,8 +227,11 @@ class Products:
     def columns(self, groups: tuple[tuple[int, int], ...], counts: Counts) -> WordTable:
         """Return only those columns of `product(groups)` that belong to the numbers of members in `counts`.
 
-        Most children of the first key are merged into a whole table, which is cached. The few others are merged for the
-        wanted columns only. So a caller that removes children one by one rarely causes a new whole table.
+        Most children that have the first table of `groups` are merged into a whole table, together with all other
+        children, and this table is cached. The few left of them are merged for the wanted columns only. So a caller
+        that removes children one by one rarely causes a new whole table.
+
+        :param groups: (the number of a table, how many children have this table).
         """
         if groups in self._products or self.width(groups) <= _FULL:
             return self.product(groups)[:, counts]

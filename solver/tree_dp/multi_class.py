@@ -45,7 +45,7 @@ class Best:
 
     `spread`: the values of goal 3, the number of domains used on each level (see `DomainCounts`). `preference_score`:
     the weight of the fulfilled node preferences. `terminating`: a lower bound of the used capacity that terminating
-    pods hold. It is exact if a cost has a digit for it.
+    pods hold. It is exact if the cost in the tables includes this capacity.
     """
 
     spread: DomainCounts

@@ -177,8 +177,8 @@ class Tables:
         return self._keys[sign]
 
     def _of_use(self, key: int) -> int | None:
-        """Return how many alike domains with the table `key` can have members at the same time. Further ones need no
-        step.
+        """Return how many alike domains with the table `key` can have members at the same time. Only so many are
+        merged (`MergeStep`), because further ones stay empty.
 
         None if there is no such limit, because each of these domains must have members.
         """

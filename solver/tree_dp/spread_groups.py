@@ -44,7 +44,7 @@ class SpreadGroups:
     def within(self, held: int, emptiest: int) -> Allowed:
         """Return, by count vector, whether a group that has `held` pods may get these members.
 
-        After them, the group may have at most `skew` (`maxSkew`) pods more than the emptiest group, which has
+        With these members, the group may have at most `skew` (`maxSkew`) pods more than the emptiest group, which has
         `emptiest` pods. Members that the constraint does not limit are always allowed.
         """
         within: Allowed = (self.bound == 0) | (held + self.counting <= emptiest + self.skew)

@@ -4,6 +4,7 @@ import base64
 import ssl
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -21,6 +22,7 @@ from werkzeug.wrappers import Request, Response
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from certs.files import AUTHORITY, CERTIFICATE, KEY, write_self_signed
 from cli.main import group
+from cli.text.ended_text import record_text
 from cli.webhook_requests import account_token, authority_in
 from cluster.api.transport import Transport
 
@@ -120,6 +122,27 @@ def test_the_gangs_that_have_ended_follow_the_present_ones(asked: Any, webhook: 
     assert ended[0].split() == titles
     assert ended[1].split()[:-1] == ["tokenize", "Succeeded", "16", "9s", "QuotaExhausted", "2h14m", "35.73", "1", "2"]
     assert webhook.asked == [("/v1/history?format=json&namespace=default", "Bearer none")]
+
+
+def test_the_plain_list_ends_with_the_number_of_ended_gangs(asked: Any, webhook: Served) -> None:
+    line = "1 gang ended in the last day: phalanx gangs {} --all"
+    assert asked("-n", "default").stderr.splitlines() == [line.format("-n default")]
+    assert asked("-A").stderr.splitlines() == [line.format("-A")]
+    assert "ended" not in asked("-n", "default").stdout
+    webhook.gangs = []
+    assert asked("-n", "default").stderr == ""
+    webhook.status = 403
+    answer = asked("-n", "default")
+    assert (answer.exit_code, answer.stderr) == (0, "")
+
+
+def test_the_parts_of_a_wait_add_up() -> None:
+    """The gang started after 34 s and waited 6 s more after an eviction."""
+    waited = [("QuotaExhausted", 20.2), ("NoRoom", 15.4), ("NotPlannedYet", 4.5)]
+    reasons = [{"reason": reason, "seconds": seconds} for reason, seconds in waited]
+    told = record_text({**ENDED, "waitedSeconds": 34.0, "waitedFor": reasons}, 0, datetime.now(UTC))
+    parts = "20s for quota (QuotaExhausted), 15s for capacity (NoRoom), 4s for its plan (NotPlannedYet)"
+    assert f"waited      39s: {parts}; 5s of it after its first start" in told
 
 
 def test_wide_has_the_times_and_the_place(asked: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from certs.authority import Pair, issue, new_authority, service_names
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
-from cli.installation.doctor_checks import answering, asked, certificate, configuration, definitions, leader
+from cli.installation.doctor_checks import answering, asked, certificate, configuration, definitions, leader, version
 from cli.installation.installed_objects import OURS, webhook_configurations
 from planning.doctor.finding import Finding, Severity
 
@@ -230,3 +230,26 @@ def test_definitions_of_other_systems_are_proposed_by_what_is_here(
     findings = list(definitions(dict.fromkeys(QUEUES, found), used, left))
     assert [each.text[: len(said)] for each in findings] == [said] * bool(said)
     assert all("with-kueue" in each.remedy and "definitions.kueue=" in each.remedy for each in findings)
+
+
+PRESENT = {"gitVersion": "v1.37.1"}
+SCHEDULERS = {"items": [{"spec": {"containers": [{"image": "registry.k8s.io/kube-scheduler:v1.36.3"}]}}]}
+
+
+@pytest.mark.parametrize(
+    ("found", "schedulers", "severity", "says"),
+    [
+        (PRESENT, {"items": []}, Severity.OK, "the scheduler 1.37 reserves capacity for gated pods"),
+        (PRESENT, "forbidden", Severity.OK, "the scheduler 1.37 reserves capacity for gated pods"),
+        (PRESENT, SCHEDULERS, Severity.OK, "the scheduler 1.36 forgets the nominations of gated pods"),
+        ({"gitVersion": "v1.34.4"}, None, Severity.OK, "so placeholders reserve the capacity of planned gangs"),
+        ({"gitVersion": "v1.30.1"}, None, Severity.WARNING, "1.30, older than 1.33"),
+        ("unreachable", None, Severity.WARNING, "its version could not be read: unreachable"),
+    ],
+    ids=["new", "pods not shown", "an older scheduler", "old", "too old", "not read"],
+)
+def test_how_capacity_is_reserved_is_said(
+    found: Object | str, schedulers: Object | str | None, severity: Severity, says: str
+) -> None:
+    finding = version(found, schedulers)
+    assert (finding.severity, says in finding.text) == (severity, True), finding

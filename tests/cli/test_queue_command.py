@@ -60,7 +60,7 @@ def _furnish(api: LocalApi) -> None:
 def test_the_overview_has_a_line_for_each_quota(asked: Any) -> None:
     answer = asked()
     assert answer.exit_code == 0, answer.output
-    head, line = answer.output.splitlines()
+    head, line = answer.output.partition("\n\n")[0].splitlines()
     assert head.split() == [
         "QUEUE",
         "FLAVOR",
@@ -74,6 +74,17 @@ def test_the_overview_has_a_line_for_each_quota(asked: Any) -> None:
         "WAITING",
     ]
     assert line.split() == ["research", "any", "cpu", "8", "8", "0", "0", "0", "1", "1"]
+
+
+def test_the_overview_lists_the_gangs_while_they_are_few(asked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = asked().output
+    assert "\nClusterQueue research\n\nUSES THE QUOTA" in few
+    assert [line.split()[0] for line in few.splitlines() if line.startswith("default/")] == [
+        "default/first",
+        "default/second",
+    ]
+    monkeypatch.setattr("cli.terminal.queues.MOST_GANGS", 1)
+    assert len(asked().output.splitlines()) == 2
 
 
 @pytest.mark.parametrize("name", ["research", "default/training"])

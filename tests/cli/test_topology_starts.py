@@ -54,6 +54,13 @@ def test_each_size_has_its_best_domain_on_each_level(told: Any) -> None:
     ]
 
 
+def test_the_plain_tree_ends_with_the_largest_starts_above_the_nodes(told: Any) -> None:
+    first, largest = "12 pods of 1 nvidia.com/gpu in a", "1 pod of 8 nvidia.com/gpu in a"
+    line = f"Could start now in one rack, without evictions: {first}; {largest}. All levels and sizes: --starts"
+    assert told().splitlines()[-1] == line
+    assert told("--level", "node").splitlines()[-1] == line
+
+
 def test_programs_get_them_in_base_units(told: Any) -> None:
     (topology,) = yaml.safe_load(told("--starts", "-o", "json"))["topologies"]
     assert {"level": "rack", "resource": GPU, "size": 8, "pods": 1, "path": ["a"]} in topology["starts"]

@@ -29,7 +29,7 @@ class Cluster:
             raise ApiException(status=HTTPStatus.NOT_FOUND)
         if path.endswith("/gangs"):
             return {"items": self.gangs, "metadata": {}}
-        if path == "/api/v1/pods":
+        if path.endswith(("/pods", "/priorityclasses")):
             return {"items": [], "metadata": {}}
         raise ApiException(status=HTTPStatus.NOT_FOUND)
 

@@ -79,6 +79,7 @@ def test_a_gang_that_waits_for_quota_has_an_estimated_start(api: LocalApi, tmp_p
     start = estimate(api, tmp_path)
     assert start is not None
     assert start.at == moment(status["conditions"][0]["lastTransitionTime"]) + timedelta(hours=1)
+    assert start.after == "default/first"
 
 
 def test_without_a_known_end_the_start_is_unknown(api: LocalApi, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from cli.text.why_text import leader_trouble, render
 from gangs.model import GangKey
 from kube.keys import GATE, PLANNED_NODE
 from kube.objects import Condition, ObjectMeta, Pod, PodSpec, PodStatus, SchedulingGate
-from planning.stories.facts import GangFacts, StartEstimate, member_keys, pod_state
+from planning.stories.facts import GangFacts, StartEstimate, gangs_beside, member_keys, pod_state, restarted
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
 LEADER = {"holderIdentity": "controller-0", "leaseDurationSeconds": 15, "renewTime": "2026-11-21T11:59:58.000000Z"}
@@ -144,17 +144,65 @@ def test_a_placed_gang_says_how_long_it_waited_and_how_often_it_was_restarted() 
     gang = mirror(status={"phase": "Placed", "conditions": [placed], "restarts": 2})
     gang["metadata"]["creationTimestamp"] = "2026-11-21T11:20:00Z"
     facts = [line.split(maxsplit=1) for line in render(GangFacts(gang), NOW).splitlines()]
-    assert ["waited", "38m from its creation to its placement"] in facts
+    assert ["waited", "38m from its creation to its last placement"] in facts
     assert ["restarts", "2"] in facts
     assert "waited" not in render(GangFacts(mirror()), NOW)
+
+
+def test_a_restart_is_told_in_one_line_at_the_top() -> None:
+    last = {"at": "2026-11-21T11:40:00Z", "from": "s0/r4", "closedNodes": "gpu-104 is cordoned"}
+    status = {"phase": "Placed", "message": "8 pods are bound", "restarts": 1, "lastRestart": last}
+    gang = mirror(status={**status, "summary": {"pods": "8/8", "domain": "s0/r7"}})
+    told = "a lost pod had no place beside the others in s0/r4 (gpu-104 is cordoned); now in s0/r7"
+    lines = render(GangFacts(gang), NOW).splitlines()
+    assert lines[1:3] == ["  8 pods are bound", f"  restarted once, at 2026-11-21T11:40:00Z: {told}"]
+    assert restarted({"restarts": 2}) == "restarted 2 times: a lost pod had no place beside the others"
+    assert restarted({"restarts": 1, "lastRestart": {"from": "r4"}, "summary": {"domain": "r4"}}).endswith("in r4")
+    assert restarted({"phase": "Placed"}) == ""
+
+
+def test_the_gangs_in_the_only_domain_are_named_to_a_user_who_may_list_them() -> None:
+    nearest = [{"path": ["s0", "r1"], "fits": 0, "needed": 6, "nodes": 8}]
+    only = "s0/r1 (node selector gpu=h200); in use there: 6 pods"
+    status: Json = {"phase": "Unplaceable", "explanation": {"onlyIn": only, "nearest": nearest}}
+    others: list[Json] = [
+        {"metadata": {"namespace": "team-b", "name": name}, "status": {"summary": {"domain": where}}}
+        for name, where in (("hotfix", "s0/r1"), ("near", "s0/r10"), ("wide", "s0"), ("node", "s0/r1/n7"))
+    ]
+    beside = gangs_beside(status, [*others, {"metadata": {"namespace": "a", "name": "new"}}])
+    assert beside == ["team-b/hotfix", "team-b/node"]
+    assert gangs_beside({**status, "explanation": {"nearest": nearest}}, others) == []
+    told = render(GangFacts(mirror(status=status), beside=beside), NOW)
+    assert (
+        "  may run only in s0/r1 (node selector gpu=h200); in use there: 6 pods, by team-b/hotfix, team-b/node\n"
+        in told
+    )
+
+
+def test_a_sentence_that_events_repeat_is_printed_once() -> None:
+    why = "restarted as a whole (1 of at most 6 times): the others have no place"
+    times = [f"2026-11-21T11:0{minute}:00.000000Z" for minute in range(3)]
+    notes = (why, f"evicted: with all of gang default/llm; {why}", f"waits for 1 pod; {why}; {why}")
+    events = [
+        {"type": "Normal", "reason": "GangRestarted", "message": note, "eventTime": at}
+        for note, at in zip(notes, times, strict=True)
+    ]
+    shown = [
+        line.partition("GangRestarted")[2].strip() for line in render(GangFacts(mirror(), (), events), NOW).splitlines()
+    ]
+    assert shown[-3:] == [why, "evicted: with all of gang default/llm; as above", "waits for 1 pod; as above"]
 
 
 @pytest.mark.parametrize(
     ("start", "told"),
     [
         (
-            StartEstimate(NOW + timedelta(hours=2, minutes=13)),
-            "in 2h13m (an estimate: when the quota is free, if gangs ",
+            StartEstimate(NOW + timedelta(hours=2, minutes=13), after="team-a/llm"),
+            "in 2h13m, at 14:13 UTC (an estimate: the quota is free when team-a/llm ends as expected)",
+        ),
+        (
+            StartEstimate(NOW + timedelta(hours=13)),
+            "in 13h, at 2026-11-22 01:00 UTC (an estimate: when the quota is free)",
         ),
         (StartEstimate(None, "no right"), "unknown: no right"),
         (None, ""),

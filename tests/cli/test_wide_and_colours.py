@@ -24,9 +24,9 @@ own    Unplaceable                   NoRoom   0s    rack       spine       phala
 WIDE_TOPOLOGY = """\
 Topology dc: rack > node
 
-DOMAIN   NODES          CPU FREE   USED   HELD   MEMORY FREE   USED   HELD   GANGS
-dc       2 (1 closed)   4          8      2      8Gi           2Gi    0      a/g0 (2), a/g1 (2), a/g2 (2), a/g3 (2)
-└─ r0    2 (1 closed)   4          8      2      8Gi           2Gi    0      a/g0 (2), a/g1 (2), a/g2 (2), a/g3 (2)
+DOMAIN   NODES          CPU FREE        USED   HELD   MEMORY FREE   USED   HELD   GANGS
+dc       2 (1 closed)   3 (+1 closed)   8      2      8Gi           2Gi    0      a/g0 (2), a/g1 (2), a/g2 (2), a/g3 (2)
+└─ r0    2 (1 closed)   3 (+1 closed)   8      2      8Gi           2Gi    0      a/g0 (2), a/g1 (2), a/g2 (2), a/g3 (2)
 """
 MIRROR = {"phalanx.dev/mirrors": "koordinator/default/llm"}
 
@@ -64,9 +64,10 @@ def test_gangs_have_more_columns_in_wide(capsys: pytest.CaptureFixture[str]) -> 
     ]
 
 
-def topology() -> TopologyShown:
+def topology(*, held: bool = True) -> TopologyShown:
     """One rack in which there are four gangs, more than a table shows."""
-    room = DomainRoom(2, 1, {"cpu": 4000, "memory": 8 << 30}, {"cpu": 8000, "memory": 2 << 30}, {"cpu": 2000})
+    free, used = {"cpu": 4000, "memory": 8 << 30}, {"cpu": 8000, "memory": 2 << 30}
+    room = DomainRoom(2, 1, free, used, {"cpu": 2000} if held else {}, {"cpu": 1000})
     inside = {GangKey("phalanx", "a", f"g{at}"): 2 for at in range(4)}
     levels = (Level("rack", ("example.com/rack",)), Level("node", ("kubernetes.io/hostname",)))
     shown = (DomainShown((), room, inside), DomainShown(("r0",), room, inside))
@@ -74,11 +75,13 @@ def topology() -> TopologyShown:
 
 
 def test_a_topology_shows_memory_what_is_held_and_every_gang_in_wide() -> None:
+    """The plain table shows reserved capacity only if there is any."""
     assert _rendered([topology()], "wide") == WIDE_TOPOLOGY
     assert _rendered([topology()], "table").splitlines()[2:4] == [
-        "DOMAIN   NODES          CPU FREE   USED   GANGS",
-        "dc       2 (1 closed)   4          8      a/g0 (2), a/g1 (2), a/g2 (2) and 1 more",
+        "DOMAIN   NODES          CPU FREE        USED   HELD   GANGS",
+        "dc       2 (1 closed)   3 (+1 closed)   8      2      a/g0 (2), a/g1 (2), a/g2 (2) and 1 more",
     ]
+    assert "HELD" not in _rendered([topology(held=False)], "table")
 
 
 def test_a_story_tells_times_and_objects_in_wide(capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,22 +44,22 @@ def cluster() -> tuple[DomainTree, Snapshot]:
 
 
 @pytest.mark.parametrize(
-    ("path", "nodes", "closed", "free", "used", "held"),
+    ("path", "nodes", "closed", "free", "used", "held", "shut"),
     [
-        (("r1", "a"), 1, 0, 1, 1, 2),  # capacity that a nomination reserves is not free
-        (("r1", "b"), 1, 1, 4, 0, 0),  # the room of a pod on its way out is
-        (("r2", "c"), 1, 0, 0, 5, 0),  # an overcommitted node has none
-        (("r1",), 2, 1, 5, 1, 2),
-        ((), 3, 1, 5, 6, 2),  # a node outside the topology is in none of its domains
+        (("r1", "a"), 1, 0, 1, 1, 2, 0),  # capacity that a nomination reserves is not free
+        (("r1", "b"), 1, 1, 4, 0, 0, 4),  # the room of a pod on its way out is
+        (("r2", "c"), 1, 0, 0, 5, 0, 0),  # an overcommitted node has none
+        (("r1",), 2, 1, 5, 1, 2, 4),
+        ((), 3, 1, 5, 6, 2, 4),  # a node outside the topology is in none of its domains
     ],
 )
 def test_rooms_are_summed_over_the_nodes_under_a_domain(
-    path: tuple[str, ...], nodes: int, closed: int, free: int, used: int, held: int
+    path: tuple[str, ...], nodes: int, closed: int, free: int, used: int, held: int, shut: int
 ) -> None:
     tree, snapshot = cluster()
     found = rooms_under(tree, snapshot.nodes)[path]
-    amounts = [each.get("cpu", 0) / UNIT for each in (found.free, found.used, found.held)]
-    assert (found.nodes, found.closed, *amounts) == (nodes, closed, free, used, held)
+    amounts = [each.get("cpu", 0) / UNIT for each in (found.free, found.used, found.held, found.free_closed)]
+    assert (found.nodes, found.closed, *amounts) == (nodes, closed, free, used, held, shut)
 
 
 def test_what_is_free_is_the_same_in_both_sums() -> None:

@@ -253,6 +253,22 @@ def test_mirrors_whose_gang_is_gone_are_stale_and_users_gangs_never_are() -> Non
     assert stale_mirrors(objects, GangKey("phalanx", "default", "mine"), None) == []
 
 
+def test_a_mirror_that_got_no_status_before_its_gang_ended_is_stale() -> None:
+    """A Job was deleted: for a moment its last pod alone was the gang, and the answer to the mirror's creation came
+    after that pod had gone. Only what the controller itself writes counts, in the gang's own namespace.
+    """
+    last = gang(pod("a"))
+    made = mirror(last)
+    assert stale_mirrors(existing(made), last.key, None) == [made]
+    assert stale_mirrors(existing(made), last.key, last) == []
+    assert stale_mirrors(existing(made), last.key, None, kept=True) == []
+    elsewhere = {**made, "metadata": {**made["metadata"], "namespace": "other"}}
+    unlabelled = {**made, "metadata": {**made["metadata"], "labels": {}}}
+    with_status = {**made, "status": {"phase": "Waiting"}}
+    assert stale_mirrors(existing(elsewhere, unlabelled), last.key, None) == []
+    assert stale_mirrors(existing(with_status), last.key, None) == []
+
+
 def test_the_mirror_of_a_gang_that_asks_by_an_object_of_its_own_now_is_stale() -> None:
     objects = existing(marked(mirror(gang())))
     own = replace(gang(source=OWN), key=gang().key)

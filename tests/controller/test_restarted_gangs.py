@@ -12,28 +12,31 @@ import pytest
 from inline_executors import HeldExecutor, InlineExecutor
 from protocol_scenes import RACK, TOPOLOGY, gang, node, pod, record, snapshot
 
+from cluster.capturing import snapshot_of
 from cluster.snapshot import Snapshot
-from controller.acting.restarting import Restarter, torn
+from controller.acting.restarting import Restarter, left_domain, torn
 from controller.acting.withdrawing import PartialGangRollback
 from controller.cluster_view import ClusterView
 from controller.error_backoff import ErrorBackoff
-from controller.gang_status import Phase, PresentObject, gang_status
+from controller.gang_status import Notes, Phase, PresentObject, gang_status
 from controller.reconcile_state import Effects, ReconcileState
 from controller.release.next_step import NeedPlan
 from controller.release.patches import release_patch
+from controller.release.wholeness import Withdrawal, WithdrawalReason
 from controller.scheduling import planning_requests, restart_checks
 from controller.scheduling.restart_checks import RestartChecks, Verdict
 from controller.telemetry.metrics import Metrics
 from controller.writes.writer import Writer
 from gangs.model import RESTART, Gang, GangKey, Reading
 from gangs.sources import Sources
-from kube.keys import PINNED_IN, WHOLE_MARK
+from kube.keys import GATE, PINNED_IN, WHOLE_MARK
 from kube.objects import (
     Affinity,
     Condition,
     DisruptionBudgetSpec,
     DisruptionBudgetStatus,
     LabelSelector,
+    Node,
     NodeAffinity,
     NodeSelector,
     NodeSelectorTerm,
@@ -159,6 +162,25 @@ def test_which_gangs_are_torn(of: Gang, status: dict[str, Any], proof: Proof, fo
     decision = Decision(of, of.key, Outcome.UNPLACEABLE, Message.of("no"), proof=proof.value)
     step = NeedPlan()
     assert torn(ReconcileState(of, {"metadata": {}, "status": status}, None, step, decision=decision)) is found
+
+
+def test_a_restart_notes_the_domain_that_the_gang_leaves_and_its_closed_nodes() -> None:
+    of = asked(A, B)
+    cordoned = replace_spec(node("n2"), NodeSpec(unschedulable=True))
+    there = snapshot_of([node("n1"), cordoned, node("n3")], [A, B], gate=GATE)
+    left = left_domain(of, there, [TOPOLOGY])
+    assert (left.path, left.closed) == ("r1", "n2 is cordoned")
+    restart = Withdrawal(WithdrawalReason.RESTARTED, "restarted", restarts=1, left=left)
+    status = gang_status(of, Phase.WAITING, now=NOON, present=PresentObject(WAS_WHOLE), notes=Notes(withdrawal=restart))
+    noted = {"at": NOON, "from": "r1", "closedNodes": "n2 is cordoned"}
+    assert (status["restarts"], status["lastRestart"]) == (1, noted)
+    later = gang_status(of, Phase.WAITING, now="2026-01-01T13:00:00Z", present=PresentObject(status))
+    assert (later["restarts"], later["lastRestart"]) == (1, noted)
+
+
+def replace_spec(changed: Node, spec: NodeSpec) -> Node:
+    """The node with another spec."""
+    return msgspec.structs.replace(changed, spec=spec)
 
 
 def test_the_status_notes_how_many_ran_when_it_was_whole() -> None:

@@ -137,6 +137,17 @@ def test_a_mirror_goes_with_the_gang_that_it_shows(scene: Scene) -> None:
         scene.api.wait(lambda: not scene.api.ask("GET", GANGS)["items"], "the mirror to go")
 
 
+def test_a_mirror_whose_gang_ended_before_its_first_status_is_deleted(scene: Scene) -> None:
+    with leading(scene):
+        metadata = {
+            "name": "ended",
+            "labels": {"phalanx.dev/dialect": "phalanx"},
+            "annotations": {"phalanx.dev/mirrors": "phalanx/default/ended"},
+        }
+        scene.api.create(GANGS, {"metadata": metadata, "spec": {"minMember": 1}})
+        scene.api.wait(lambda: not scene.api.ask("GET", GANGS)["items"], "the mirror to go")
+
+
 def test_pods_that_name_the_mirror_of_another_gang_write_nothing_on_it(scene: Scene) -> None:
     """The pods wait for a Gang that a user writes. Otherwise both gangs would write one object in turn, for ever."""
     with leading(scene):

@@ -19,9 +19,11 @@ DEMO = "tests/system/test_scenarios.py"
 LOOKING = "tests/system/test_terminal.py"
 SH_BLOCKS: dict[str, str] = {
     ".venv/bin/python -m benchmarks": "tests/benchmarks/test_benchmark.py",
+    ".venv/bin/python -m benchmarks.live.many_gangs": "tests/benchmarks/test_gangs_created_at_once.py",
     "cd phalanx-0.1.0": "tests/packaging/test_release.py",
     "cosign": "needs a registry and keys to sign with",
     "git clone": "needs the repository's address, which is nobody's yet",
+    "go tool pprof": "needs profiles of a control plane under load, which take minutes",
     "helm install phalanx ../phalanx-0.1.0.tgz": "tests/manifests/test_chart.py",
     "helm uninstall phalanx": "tests/manifests/test_chart.py",
     "kind": "needs Docker, which is not where the tests run",

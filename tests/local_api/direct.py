@@ -27,7 +27,12 @@ class Response:
     connection = None
 
     def __init__(self, status: int, headers: Mapping[str, str], data: bytes = b"") -> None:
-        self.status, self.headers, self.data, self.reason = status, headers, data, HTTPStatus(status).phrase
+        self.status, self.headers, self.data = status, headers, data
+
+    @property
+    def reason(self) -> str:
+        """The phrase of the status, such as "Not Found"."""
+        return HTTPStatus(self.status).phrase
 
     def read(self) -> bytes:
         """Return the body."""
@@ -94,7 +99,7 @@ class DirectTransport(Transport):
         asked = {key: str(value) for key, value in (query or {}).items() if value is not None}
         if self._fence is not None and method != "GET":
             asked["timeout"] = f"{min(self._fence(), timeout[1]):.3f}s"
-        at = address(path)
+        at = address(path, self._api.served)
         if asked.get("watch") == "true" and at is not None:
             return _Watch(self._api, at, asked)
         sent = None if body is None else msgspec.json.decode(msgspec.json.encode(body))

@@ -37,7 +37,7 @@ def prepared(store: Store, at: Address, given: Mapping[str, Any]) -> Object:
     spec = {
         "schedulerName": "default-scheduler",
         "terminationGracePeriodSeconds": _DEFAULT_GRACE,
-        "priority": _priority(store, at, given),
+        **_priority(store, at, given),
         **given["spec"],
     }
     status: Object = {"phase": "Pending"}
@@ -46,16 +46,18 @@ def prepared(store: Store, at: Address, given: Mapping[str, Any]) -> Object:
     return {**given, "spec": spec, "status": status}
 
 
-def _priority(store: Store, at: Address, given: Mapping[str, Any]) -> int:
+def _priority(store: Store, at: Address, given: Mapping[str, Any]) -> Object:
+    """Return the fields that the admission plugin Priority writes. A policy is written only if the class has one."""
     name = given["spec"].get("priorityClassName")
     if not name:
-        return 0
+        return {"priority": 0}
     found = store.objects.get((CLASSES, "", name))
     if found is None:
         pod = given["metadata"].get("name", "")
         message = f'pods "{pod}" is forbidden: no PriorityClass with name {name} was found'
         raise RefusedError(403, "Forbidden", message, **about(at, pod))
-    return int(found["value"])
+    policy = found.get("preemptionPolicy")
+    return {"priority": int(found["value"]), **({"preemptionPolicy": policy} if policy else {})}
 
 
 def checked(at: Address, old: Object, new: Object) -> Object:

@@ -66,6 +66,7 @@ def refused(code: int, reason: str, message: str = "no", **details: Any) -> Faul
     return Fault(refusal=RefusedError(code, reason, message, **details))
 
 
+_NO_FAULT = Fault()
 LOST = Fault(cut=True)
 """The request is carried out, and the answer is lost."""
 UNREACHABLE = Fault(cut=True, carried_out=False)
@@ -90,7 +91,7 @@ class LocalApi:
     ) -> Object:
         """Send a request as another client would. Raises `RefusedError`."""
         with self.store.lock:
-            return copied(self._answer(Request(method, path, query, body, content_type)))
+            return copied(self._answer(Request(method, path, query, body, content_type)))  # the caller may change it
 
     def create(self, path: str, *objects: Object) -> None:
         """Create objects in the collection at `path`."""
@@ -164,7 +165,7 @@ class LocalApi:
         try:
             if refusal is not None:
                 raise refusal
-            answer = self.ask(request.method, request.path, request.body, request.content_type, **request.query)
+            answer = self._answer(request)
         except RefusedError as error:
             return error.code, error.headers, error.body
         except NotImplementedError as error:
@@ -172,11 +173,13 @@ class LocalApi:
         return 201 if request.method == "POST" else 200, {}, answer
 
     def _fault(self, request: Request) -> Fault:
+        if not self._faults:
+            return _NO_FAULT
         with self.store.lock:
             for pattern, faults in self._faults:
                 if faults and pattern.match(str(request)):
                     return faults.pop(0)
-        return Fault()
+        return _NO_FAULT
 
     def _answer(self, request: Request) -> Object:
         if (request.method, request.path) == ("GET", "/version"):
@@ -283,7 +286,7 @@ def _only(query: Mapping[str, str]) -> str:
 def _changed(at: Address, old: Object, request: Request) -> Object:
     """The object as the request wants it, as far as its path may write that."""
     given = request.body
-    new = given if request.method == "PUT" else patched(copied(old), given, request.content_type)
+    new = given if request.method == "PUT" else patched(old, given, request.content_type)
     if at.part == "status":
         meta = new["metadata"] if at.resource == PODS else {**old["metadata"], **_identity(new)}
         kept = {key: each for key, each in old.items() if key != "status"}

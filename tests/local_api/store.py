@@ -96,9 +96,13 @@ class Store:
 
     def all(self, at: Address, only: str = "") -> Iterator[Object]:
         """The objects of a collection, by namespace and name. `only`: of this name."""
-        for resource, namespace, name in sorted(self.objects, key=lambda key: (key[0].plural, *key[1:])):
-            if resource == at.resource and at.namespace in ("", namespace) and only in ("", name):
-                yield self.objects[resource, namespace, name]
+        there = (
+            (namespace, name)
+            for resource, namespace, name in self.objects
+            if resource is at.resource and at.namespace in ("", namespace) and only in ("", name)
+        )
+        for namespace, name in sorted(there):
+            yield self.objects[at.resource, namespace, name]
 
     def create(self, at: Address, given: Mapping[str, Any], *, dry_run: bool = False) -> Object:
         """Make a new one."""

@@ -13,7 +13,7 @@ from rendered import Identity, Object, by_identity, overlay
 
 from controlplane.checkers import check
 from controlplane.control_plane import ControlPlane
-from controlplane.programs.previous_version import asked_for
+from controlplane.programs.older_versions import asked_for
 from controlplane.rendering import MANIFESTS, kustomize
 
 pytestmark = pytest.mark.controlplane
@@ -106,9 +106,10 @@ def test_every_choice_is_one_component_and_one_value(tmp_path: Path, component: 
 
 
 @pytest.mark.parametrize(
-    ("component", "value"), [("native-groups", "nativeGroups=plan"), ("atomic-release", "atomicRelease=true")]
+    ("component", "value"),
+    [("native-groups", "nativeGroups=plan"), ("atomic-release", "atomicRelease=true"), ("devices", "devices=true")],
 )
-def test_kubernetes_own_groups_are_one_component_and_one_value(tmp_path: Path, component: str, value: str) -> None:
+def test_what_is_left_out_by_default_is_one_component_and_one_value(tmp_path: Path, component: str, value: str) -> None:
     def in_order(objects: dict[Identity, Object]) -> dict[Identity, Object]:
         """The objects with their webhooks by name: a component adds its own before the others, and the chart after."""
         return {

@@ -183,9 +183,11 @@ def test_two_gangs_of_one_priority_bear_each_other(seeds: range) -> None:
 
 
 def faults_of_pair(cluster: Cluster, found: Sequence[Decision]) -> list[str]:
-    """Return the faults of the decisions for two gangs, of which the second was planned after the first.
+    """Return the faults of the decisions for two gangs in their order.
 
-    The plan of the second gang must not evict a pod that the first gang's members have inter-pod affinity to.
+    A gang's plan must be allowed beside the gangs before it, or beside all gangs that are placed. For example, a gang
+    of two pods that spread over two racks may have both in one rack only if a later gang has its pod in the other. The
+    plan of the second gang must not evict a pod that the first gang's members have inter-pod affinity to.
     """
     nodes = {name(node): node for node in cluster.nodes}
     faults: list[str] = []
@@ -196,7 +198,8 @@ def faults_of_pair(cluster: Cluster, found: Sequence[Decision]) -> list[str]:
         where = {each.member.pod.metadata.name: nodes[each.node] for each in gang.assignments}
         gone = [each.name for each in gang.evictions]
         placed = [where[name(pod)] for pod in mine if where]
-        if where and not (allowed(now, gone, placed) and promises_kept(now, promised, gone)):
+        alone = allowed(now, gone, placed) or allowed_together(cluster, found)
+        if where and not (alone and promises_kept(now, promised, gone)):
             faults.append(f"the plan of {gang.key.name} is not allowed")
         if gang.proof == "Infeasible" and has_place(now, promised):
             faults.append(f"{gang.key.name} has a place")
@@ -207,6 +210,16 @@ def faults_of_pair(cluster: Cluster, found: Sequence[Decision]) -> list[str]:
             (pod, at(cluster, pod)) for pod in bound if meant(pod, [other for other in others if other[0] is not pod])
         ]
     return faults
+
+
+def allowed_together(cluster: Cluster, found: Sequence[Decision]) -> bool:
+    """Whether the plans of both gangs are allowed as one plan."""
+    nodes = {name(node): node for node in cluster.nodes}
+    where = {each.member.pod.metadata.name: nodes[each.node] for gang in found for each in gang.assignments}
+    gone = [each.name for gang in found for each in gang.evictions]
+    return all(name(pod) in where for pod in cluster.members) and allowed(
+        cluster, gone, [where[name(pod)] for pod in cluster.members]
+    )
 
 
 def meant(pod: Manifest, others: Sequence[Place]) -> bool:

@@ -57,6 +57,7 @@ def test_a_disruption_budget_that_keeps_the_room_is_named() -> None:
     budget = scenes.budget("web", {"app": "web"}, allowed=1)
     said = message(scenes.gang(minMember=2), scenes.members(2), web, budget)
     assert said == (
-        "needs 2 pods: the cluster holds 1 of 2; evictions there are limited by PodDisruptionBudget default/web"
+        "needs 2 pods: the cluster holds 0 of 2 now, 1 after evictions; "
+        "evictions there are limited by PodDisruptionBudget default/web"
     )
     assert "fit" in message(scenes.gang(minMember=1), scenes.members(1), web, budget)

@@ -3,7 +3,7 @@
 cohort ml    a: 8 cpu, `large` runs with 12     b: 8 cpu, `first` waits for 8, then `second` for 4
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,7 +18,7 @@ from gangs.model import Gang, GangKey, ObjectRef
 from gangs.sources import Sources
 from gangs.workloads.expected_duration import seconds_in
 from kube.keys import EXPECTED_DURATION, MIRRORS
-from planning.queue_report import as_data, queue_reports
+from planning.queue_report import GangInQueue, as_data, queue_reports
 from planning.quota.start_estimates import LONGEST, ExpectedEnds, expected_ends_of
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -35,9 +35,25 @@ def starts(*gangs: Gang, ends: Mapping[str, timedelta], lasting: Mapping[str, ti
         {keys[name]: NOW + after for name, after in ends.items()},
         {keys[name]: spent for name, spent in (lasting or {}).items()},
     )
+    return {each.key.name: each.estimated_start and each.estimated_start - NOW for each in waiting(gangs, expected)}
+
+
+def waiting(gangs: Sequence[Gang], expected: ExpectedEnds) -> Sequence[GangInQueue]:
+    """The gangs that wait in queue b, with their estimates."""
     snapshot = snapshot_of(NODES, [each.pod for gang in gangs for each in gang.members])
     reports = {each.name: each for each in queue_reports(gangs, snapshot, expected, NOW)}
-    return {each.key.name: each.estimated_start and each.estimated_start - NOW for each in reports["b"].waiting}
+    return reports["b"].waiting
+
+
+def test_an_estimate_names_the_gang_whose_end_decides() -> None:
+    """`first` waits for the last end that it needs, and `third` for the end of `first`."""
+    third = gang("third", B, pod("third-0"), pod("third-1"), created="2026-01-03T00:00:00Z")
+    both = [replace(each, account=replace(each.account, cohort=(B,))) for each in (FIRST, third) if each.account]
+    expected = ExpectedEnds({SMALL.key: NOW + HOUR}, {FIRST.key: HOUR})
+    assert [each.start_after for each in waiting([SMALL, *both], expected)] == [SMALL.key, FIRST.key]
+    later = ExpectedEnds({RUNNING.key: NOW + 2 * HOUR, SMALL.key: NOW + HOUR})
+    assert [each.start_after for each in waiting([RUNNING, SMALL, FIRST], later)] == [RUNNING.key]
+    assert [each.start_after for each in waiting([RUNNING, FIRST], ExpectedEnds())] == [None]
 
 
 def test_a_gang_starts_when_the_gang_that_borrows_its_quota_ends() -> None:
@@ -110,6 +126,7 @@ def test_programs_get_the_times_by_rfc_3339() -> None:
     snapshot = snapshot_of(NODES, [each.pod for gang in (RUNNING, FIRST) for each in gang.members])
     a, b = map(as_data, queue_reports([RUNNING, FIRST], snapshot, expected, NOW))
     assert a["using"][0]["expectedEnd"] == b["waiting"][0]["estimatedStart"] == "2026-01-01T13:00:00Z"
+    assert b["waiting"][0]["startAfter"] == {"namespace": "ns", "name": "large", "dialect": RUNNING.key.dialect}
 
 
 def asking(kind: str, api_version: str, spec: Any, status: Any) -> tuple[Gang, Sources]:

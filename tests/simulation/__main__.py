@@ -27,14 +27,17 @@ def main() -> int:
     parser.add_argument("seed", nargs="?", type=int, help="replay this seed")
     parser.add_argument("--schedules", type=int, default=100, metavar="N", help="run so many fresh seeds")
     parser.add_argument("--first", type=int, metavar="SEED", help="in place of fresh seeds: this one and the next")
+    parser.add_argument("--forgets", action="store_true", help="with a scheduler before Kubernetes 1.37")
     parser.add_argument("--stop", action="store_true", help="end at the first that breaks an invariant")
     asked = parser.parse_args()
     with simulating():
-        return _replay(asked.seed) if asked.seed is not None else _search(asked.schedules, asked.first, stop=asked.stop)
+        if asked.seed is not None:
+            return _replay(asked.seed, forgets=asked.forgets)
+        return _search(asked.schedules, asked.first, stop=asked.stop, forgets=asked.forgets)
 
 
-def _replay(seed: int) -> int:
-    result = run(seed)
+def _replay(seed: int, *, forgets: bool) -> int:
+    result = run(seed, forgets=forgets)
     if result.violations:
         result = minimised(result, lambda text: say(f"minimising: {text}"))
     say("\n".join(result.trace))
@@ -43,12 +46,12 @@ def _replay(seed: int) -> int:
     return bool(result.violations)
 
 
-def _search(schedules: int, first: int | None, *, stop: bool) -> int:
+def _search(schedules: int, first: int | None, *, stop: bool, forgets: bool) -> int:
     began, failed, known = time.process_time(), 0, 0
     counts: Counter[str] = Counter()
     start = secrets.randbits(40) if first is None else first
     for seed in range(start, start + schedules):
-        result = run(seed)
+        result = run(seed, forgets=forgets)
         counts.update(result.counts)
         news = unknown(result.violations)
         known += bool(result.violations) and not news

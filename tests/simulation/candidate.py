@@ -1,6 +1,6 @@
 """One controller process: caches, Lease, and the real `Controller`, stepped in logical time."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack
 from functools import partial
@@ -27,6 +27,7 @@ from controller.writes.writer import Writer
 from gangs.dialects.protection import protection
 from gangs.dialects.table import all_kinds
 from kube.keys import CONTROLLER_LEASE, SYSTEM_NAMESPACE
+from kube.objects import Pod
 from simulation.choices import Choices
 from simulation.clock import MachineClock
 from simulation.engine import Engine
@@ -120,6 +121,8 @@ class Candidate:
         self.process = Process(name, engine, on_crash=lambda: self._ended(on_end))
         self.clock = clock
         self.plan_weights: tuple[int, ...] = (1, 0, 0)
+        self.forgets = False
+        """Whether it takes the scheduler for one before 1.37 (`World.forgets`)."""
         self.leading = False
         self.failures: list[str] = []
         self._engine, self._hub, self._choices, self._trace = engine, hub, choices, trace
@@ -226,6 +229,7 @@ class Candidate:
             self._recorder,
             metrics=self._metrics,
             settings=settings,
+            forgets=lambda: self.forgets,
             clock=self.clock,
         )
         self._office = ExitStack()
@@ -294,7 +298,7 @@ class Candidate:
         if self._steps > _MOST_STEPS:
             self._on_busy(f"{self.process.name} runs {_MOST_STEPS} rounds at one instant")
             self._not_before = self._engine.now + _BUSY_SECONDS
-        begun, running = self._engine.now, self._running()
+        begun, pods = self._engine.now, self.cache.pods()
         try:
             outcome = self._controller.step(self._state)
         finally:
@@ -303,7 +307,7 @@ class Candidate:
             self._resign()
             return
         if outcome.outcome not in (Outcome.FAILED, Outcome.LATE):
-            self._on_round(begun, running)
+            self._on_round(begun, _running(pods))
         if not self._recording:
             self._recording = True
             self.process.later(0.0, self._record)
@@ -319,15 +323,6 @@ class Candidate:
             self._schedule(self._engine.now + pause)
         if self.cache.version() != self._state.due.version and not pause:
             self._changed()
-
-    def _running(self) -> Mapping[str, Collection[str]]:
-        """The uids of the members of each gang that the cache shows as running."""
-        found: dict[str, list[str]] = {}
-        for pod in self.cache.pods():
-            gang = pod.metadata.labels.get(GANG_LABEL)
-            if gang and pod.bound and not pod.terminating and not pod.finished:
-                found.setdefault(f"{pod.metadata.namespace}/{gang}", []).append(pod.metadata.uid)
-        return found
 
     def _record(self) -> None:
         self.clock.waiting = self._record_later
@@ -347,3 +342,13 @@ class Candidate:
         self.leading, self._term = False, None
         self._hub.drop(self.process)
         on_end(self)
+
+
+def _running(pods: Iterable[Pod]) -> Mapping[str, Collection[str]]:
+    """Return the uids of the running members of each gang, by namespace and name of the gang."""
+    found: dict[str, list[str]] = {}
+    for pod in pods:
+        gang = pod.metadata.labels.get(GANG_LABEL)
+        if gang and pod.bound and not pod.terminating and not pod.finished:
+            found.setdefault(f"{pod.metadata.namespace}/{gang}", []).append(pod.metadata.uid)
+    return found

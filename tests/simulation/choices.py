@@ -25,10 +25,12 @@ class Choices:
     def pick(self, site: str, weights: Sequence[int]) -> int:
         """Return the position of one of the options, with a probability in proportion to its weight."""
         count = self._asked[site] = self._asked[site] + 1
+        if weights[0] == (total := sum(weights)):
+            return 0
         name = f"{site}#{count}"
         if self._allowed is not None and name not in self._allowed:
             return 0
-        place = self._number(name) * sum(weights) // _SCALE
+        place = self._number(name) * total // _SCALE
         option = 0
         while place >= weights[option]:
             place -= weights[option]

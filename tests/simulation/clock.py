@@ -69,7 +69,7 @@ class MachineClock(LogicalClock):
 
     def monotonic(self) -> float:
         """Seconds since an arbitrary start. A step of the wall time does not move it."""
-        return self._base.monotonic()
+        return _FIRST_MONOTONIC + self._base.now
 
     def wall(self) -> datetime:
         """The machine's idea of UTC."""

@@ -79,9 +79,12 @@ def is_bound(name: str) -> Callable[[Event], bool]:
     return holds
 
 
-def directed(seed: int = 0, controllers: int = 2) -> World:
-    """A furnished world of two racks without latencies or faults, whose controllers have started."""
-    world = World(seed, frozenset())
+def directed(seed: int = 0, controllers: int = 2, *, forgets: bool = False) -> World:
+    """A furnished world of two racks without latencies or faults, whose controllers have started.
+
+    `forgets`: as in `World`.
+    """
+    world = World(seed, frozenset(), forgets=forgets)
     world.furnish(TWO_RACKS)
     world.start(*(f"c{number}" for number in range(1, controllers + 1)))
     world.run(1.0)

@@ -30,7 +30,7 @@ class Engine:
     def at(self, time: float, action: Action) -> None:
         """Run the action at `time`, or now if that is over."""
         self._count += 1
-        heappush(self._queue, (max(time, self.now), self._count, action))
+        heappush(self._queue, (max(time, self.clock.now), self._count, action))
 
     def after(self, seconds: float, action: Action) -> None:
         """Run the action after so many seconds."""
@@ -38,9 +38,10 @@ class Engine:
 
     def run_until(self, time: float) -> None:
         """Run everything that is due up to `time`, which is the present afterwards."""
-        while self._queue and self._queue[0][0] <= time:
-            at, _, action = heappop(self._queue)
-            self.clock.now = max(at, self.now)
+        clock, waiting = self.clock, self._queue
+        while waiting and waiting[0][0] <= time:
+            at, _, action = heappop(waiting)
+            clock.now = max(at, clock.now)
             action()
             self.after_each()
-        self.clock.now = max(time, self.now)
+        clock.now = max(time, clock.now)

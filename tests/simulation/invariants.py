@@ -25,6 +25,7 @@ from simulation.objects import (
     gang_of,
     gates_of,
     is_finished,
+    is_placeholder,
     is_ready,
     is_selected,
     is_terminating,
@@ -54,6 +55,11 @@ SETTLED_SECONDS = 30.0
 """(g) Within this after the last disturbance a gang that fits is bound."""
 GRACE_SECONDS = 30.0
 """A terminating pod counts as gone if it ends within this, and is not overdue by more (contract, section 4)."""
+KEPT_SECONDS = 6.5
+"""(k) After this time, no binding arrives that was decided before a nomination.
+
+It is the sum of a very late watch event, a cycle of a hanging scheduler, and a slow binding.
+"""
 STATUS_LOST = "its status was lost"
 _RACE_SECONDS = 0.1
 """(d) What became true so shortly before a request was sent, the controller could not know."""
@@ -83,6 +89,8 @@ class GangState:
     status_lost: bool = False
     """Whether its Gang was deleted, or the status wiped, while members ran."""
     last_whole: float = -1.0
+    edited: bool = False
+    """Whether the spec of its Gang was changed since a member first ran. A Gang that is created again may have it."""
 
     @property
     def lost(self) -> str:
@@ -115,6 +123,8 @@ class Invariants:
         self._evictions: list[Eviction] = []
         self._is_quota_lost = False
         """Whether the Gang of running pods was deleted: they are charged to no queue meanwhile."""
+        self._kept: dict[str, tuple[str, float]] = {}
+        """(k) The gangs that have reserved the capacity of their whole plan: its id, and since when."""
         self._departures: list[tuple[float, Object]] = []
         """Ready pods that others than the Eviction API have taken away, with the time."""
 
@@ -133,10 +143,12 @@ class Invariants:
         """Check one change."""
         if event.resource == GANGS:
             state = self.gangs[name_of(event.object)]
+            state.edited |= event.object["metadata"]["generation"] > 1
             lost = event.kind == "DELETED" or (event.kind == "MODIFIED" and not event.object.get("status"))
             running = any(map(_runs, state.members.values()))
             state.status_lost |= lost and running
             self._is_quota_lost |= event.kind == "DELETED" and running and bool(event.object["spec"].get("queue"))
+            self._note_kept(name_of(event.object))
         if event.resource != PODS:
             return
         pod, name = event.object, name_of(event.object)
@@ -159,6 +171,8 @@ class Invariants:
             else:
                 state.members[pod["metadata"]["uid"]] = pod
             self._count(gang, state)
+        if owner := capacity_of(pod):
+            self._note_kept(owner)
 
     def _bound(self, pod: Object, gang: str) -> None:
         name, node = pod["metadata"]["name"], node_of(pod)
@@ -172,33 +186,86 @@ class Invariants:
         there = [each for each in self._pods.values() if node_of(each) == node and not is_finished(each)]
         free = allocatable(found)
         free.subtract(used(there))
+        self._intruded(pod, gang, there)
         if any(amount < 0 for amount in free.values()):
             names = ", ".join(sorted(each["metadata"]["name"] for each in there))
             self.violated("b", f"node {node} is over-committed by {names}")
 
-    def _charged(self, queue: str) -> None:
-        """(b) The members that run use no more than the quota of their queue."""
-        asked, quota = self._usage(queue, _runs), self.quota_of(queue)
-        self._world.counts["bindings that a queue charged"] += 1
-        if asked > quota and not self._is_quota_lost:
-            self.violated("b", f"queue {queue} is charged {asked / 1000:g} cpu, and has a quota of {quota / 1000:g}")
+    def _note_kept(self, gang: str) -> None:
+        """(k) Note whether the gang has reserved the capacity of its whole plan, and has released no member yet."""
+        status, members = self._status(gang), self.gangs[gang].members
+        plan, assigned = str(status.get("planId") or ""), _assigned(status)
+        holders = {
+            pod["metadata"]["annotations"]["phalanx.dev/seat"]: nominated(pod)
+            for pod in self._pods.values()
+            if is_placeholder(pod) and capacity_of(pod) == gang and nominated(pod)
+        }
+        places = {uid: nominated(each) for uid, each in members.items() if nominated(each)} | holders
+        is_kept = bool(plan and assigned) and all(places.get(uid) == node for uid, node in assigned.items())
+        if not is_kept or not all(map(gates_of, members.values())):
+            self._kept.pop(gang, None)
+        elif self._kept.get(gang, ("", 0.0))[0] != plan:
+            self._kept[gang] = plan, self._world.engine.now
 
-    def _usage(self, queue: str, counts: Callable[[Object], bool], *, besides: str = "") -> int:
-        """Return the thousandths of a cpu of the queue's pods for which `counts` is true, `besides` those of a gang."""
-        queued = {gang for gang in self.gangs if gang != besides and self.queue_of(gang) == queue}
+    def _intruded(self, pod: Object, gang: str, there: list[Object]) -> None:
+        """(k) No pod of the same or a lower priority is bound into the capacity that another gang has reserved.
+
+        `there`: the pods on its node.
+        """
+        now, node = self._world.engine.now, node_of(pod)
+        for other, (_, since) in self._kept.items():
+            status = self._status(other)
+            assigned = _assigned(status)
+            held = [each for uid, each in self.gangs[other].members.items() if assigned.get(uid) == node]
+            if other == gang or now < since + KEPT_SECONDS or not held:
+                continue
+            if priority_of(pod) > min(map(priority_of, held)):
+                continue
+            self._world.counts["bindings beside capacity that a gang has kept"] += 1
+            victims = {each.get("uid") for each in status.get("victims") or ()}
+            free = allocatable(self._world.api.store.objects[NODES, "", node])
+            stay = (each for each in there if each["metadata"]["uid"] not in victims and not is_terminating(each))
+            free.subtract(used(stay))
+            free.subtract(used(held))
+            if any(amount < 0 for amount in free.values()):
+                self.violated("k", f"{pod['metadata']['name']} is bound to {node}, which gang {other} has reserved")
+
+    def _charged(self, queue: str) -> None:
+        """(b) The members that run use no more than the quota of their queue, and of its cohort."""
+        queues = self._cohort_of(queue)
+        asked, quota = self._usage(queues, _runs), sum(map(self.quota_of, queues))
+        self._world.counts["bindings that a queue charged"] += 1
+        if len(queues) > 1 and self._usage([queue], _runs) > self.quota_of(queue):
+            self._world.counts["bindings of a queue that borrowed"] += 1
+        if asked > quota and not self._is_quota_lost:
+            name = ", ".join(queues)
+            self.violated("b", f"queue {name} is charged {asked / 1000:g} cpu, and has a quota of {quota / 1000:g}")
+
+    def _usage(self, queues: Collection[str], counts: Callable[[Object], bool], *, besides: str = "") -> int:
+        """Return the thousandths of a cpu of the queues' pods for which `counts` is true, `besides` those of a gang."""
+        queued = {gang for gang in self.gangs if gang != besides and self.queue_of(gang) in queues}
         return used(each for each in self._pods.values() if gang_of(each) in queued and counts(each))["cpu"]
 
     def queue_of(self, gang: str) -> str:
         """Return the queue of a gang; "" if it has none."""
         return str((self._gang(gang).get("spec") or {}).get("queue") or "")
 
+    def _cluster_queues(self) -> dict[str, Object]:
+        """Return the ClusterQueues by name. A LocalQueue here has the name of its ClusterQueue."""
+        objects = self._world.api.store.objects.items()
+        return {name: each for (resource, _, name), each in objects if resource.plural == "clusterqueues"}
+
+    def _cohort_of(self, queue: str) -> list[str]:
+        """Return the queues that share their quota with this one, itself included."""
+        queues = self._cluster_queues()
+        cohort = queues[queue]["spec"].get("cohortName")
+        return sorted(name for name, each in queues.items() if cohort and each["spec"].get("cohortName") == cohort) or [
+            queue
+        ]
+
     def quota_of(self, queue: str) -> int:
         """Return the quota of a queue in thousandths of a cpu."""
-        found = next(
-            each
-            for (resource, _, name), each in self._world.api.store.objects.items()
-            if resource.plural == "clusterqueues" and name == queue
-        )
+        found = self._cluster_queues()[queue]
         (group,) = found["spec"]["resourceGroups"]
         (flavor,) = group["flavors"]
         (quota,) = flavor["resources"]
@@ -225,14 +292,14 @@ class Invariants:
             return False
         if self._released.get(other["metadata"]["uid"]) == process:
             return nominated(pod) in (node_of(other), nominated(other))
-        is_reserved = bool(gates_of(other)) and nominated(other) == nominated(pod)
+        is_reserved = bool(gates_of(other) or is_placeholder(other)) and nominated(other) == nominated(pod)
         return is_released and is_reserved and priority_of(other) >= priority_of(pod)
 
     def _count(self, gang: str, state: GangState) -> None:
         now, minimum = self._world.engine.now, self.minimum(gang)
         running = [each for each in state.members.values() if _runs(each)]
         racks = {rack for each in running if (rack := self._rack(node_of(each)))}
-        if self.is_level_required(gang) and self._gang(gang)["metadata"]["generation"] == 1 and len(racks) > 1:
+        if self.is_level_required(gang) and not state.edited and len(racks) > 1:
             names = ", ".join(f"{each['metadata']['name']} on {node_of(each)}" for each in running)
             self.violated("b", f"gang {gang} requires one rack, but runs in several: {names}")
         if not running:
@@ -240,6 +307,7 @@ class Invariants:
                 self._world.counts["leader-first starts that ended before they were whole"] += 1
             state.ever_whole, state.partly_since, state.whole_since = False, None, None
             state.seen_whole, state.status_lost = False, False
+            state.edited = (self._gang(gang).get("metadata") or {}).get("generation", 1) > 1
             return
         if len(running) >= minimum > 0:
             if state.whole_since is None:
@@ -272,11 +340,23 @@ class Invariants:
             if max(since, self.last_disturbance) + bound > self._world.engine.now:
                 self._watch_partly(gang, state, since)
                 return
+            if any(map(self._is_protected, state.members.values())):
+                self._world.counts["gangs in part that a budget protects"] += 1
+                state.partly_since = self._world.engine.now
+                self._watch_partly(gang, state, state.partly_since)
+                return
             running = sorted(each["metadata"]["name"] for each in state.members.values() if _runs(each))
             text = f"gang {gang} runs in part for more than {bound:g} s: only {', '.join(running)} run"
             self.violated("a", text + state.lost)
 
         self._world.engine.at(due, look)
+
+    def _is_protected(self, pod: Object) -> bool:
+        """Return whether a budget forbids to evict the running pod now: no controller can end a part of its gang."""
+        allowed = (
+            (each.get("status") or {}).get("disruptionsAllowed", 0) for each in budgets_over(pod, self._world.api)
+        )
+        return _runs(pod) and any(each <= 0 for each in allowed)
 
     def reconciled(self, begun: float, running: Mapping[str, Collection[str]]) -> None:
         """Note the gangs that a leader saw whole, in a round without a fault.
@@ -413,9 +493,10 @@ class Invariants:
                 self.violated("g", f"gang {gang} fits {where}, but has not started: {said}")
 
     def _is_within_quota(self, queue: str, gang: str, members: list[Object]) -> bool:
-        """Return whether the members fit beside all pods of the queue that run or hold capacity."""
-        charged = self._usage(queue, _is_charged, besides=gang)
-        return charged + used(members)["cpu"] <= self.quota_of(queue)
+        """Return whether the members fit beside all pods of the queue, and its cohort, that run or hold capacity."""
+        queues = self._cohort_of(queue)
+        charged = self._usage(queues, _is_charged, besides=gang)
+        return charged + used(members)["cpu"] <= sum(map(self.quota_of, queues))
 
     def _first_fit(self, gang: str, members: list[Object]) -> str:
         """Where the members fit, placed one after another; "" if they do not, or if that is not simple."""
@@ -456,10 +537,11 @@ class Invariants:
             if gang and nominated(pod) and not node_of(pod) and gates_of(pod) and not self._status(gang).get("planId"):
                 self.violated("h", f"pod {name} is nominated to {nominated(pod)}, but its gang has no plan")
             if name.startswith(f"{SYSTEM}/placeholder-"):
-                held = pod["metadata"]["annotations"]["phalanx.dev/held-for-gang"].partition("/")[2]
+                held = capacity_of(pod)
                 members = self.gangs[held].members.values()
                 is_whole = len(members) >= self.minimum(held) > 0 and all(map(_runs, members))
-                if is_whole or (not members and self._world.status_of(held.split("/")[1]) == {}):
+                planned = self._status(held).get("planId")
+                if is_whole or not planned or (not members and self._world.status_of(held.split("/")[1]) == {}):
                     self.violated("h", f"{name} is left over from gang {held}")
 
     def _evictions_used(self) -> None:
@@ -496,6 +578,11 @@ class Invariants:
         """The rack of a node; "" if the node is gone."""
         found = self._world.api.store.objects.get((NODES, "", node))
         return str((found or {"metadata": {}})["metadata"].get("labels", {}).get(RACK, ""))
+
+
+def _assigned(status: Object) -> dict[str, str]:
+    """Return the planned nodes in a Gang's status, by the uid of the member."""
+    return {each["uid"]: each["node"] for each in status.get("assignments") or () if each.get("uid")}
 
 
 def _key(resource: Resource, name: str) -> tuple[Resource, str, str]:

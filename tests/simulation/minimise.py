@@ -18,7 +18,7 @@ def minimised(result: Result, show: Callable[[str], None] = lambda _text: None, 
         while place < len(left) and runs > 0:
             fewer = left[:place] + left[place + size :]
             runs -= 1
-            tried = run(result.seed, frozenset(fewer))
+            tried = run(result.seed, frozenset(fewer), forgets=result.forgets)
             if letters & _letters(tried):
                 left, best = _taken(tried, fewer), tried
                 show(f"{len(left)} choices left, {len(tried.trace)} lines")

@@ -26,6 +26,7 @@ _ELECTION = "controller/leadership/election.py"
 _LEASE = "controller/leadership/lease.py"
 _LOOP = "controller/loop.py"
 _URGENCY = "controller/urgency.py"
+_PLACEHOLDERS = "controller/acting/placeholders.py"
 
 MUTATIONS = (
     Mutation(
@@ -202,6 +203,31 @@ MUTATIONS = (
         _URGENCY,
         "return Urgency.SOON if leaves and (name is not None or self._room) else Urgency.LATER",
         "return Urgency.NEVER if leaves and (name is not None or self._room) else Urgency.LATER",
+    ),
+    Mutation(
+        "a placeholder without a gate may preempt, so that the scheduler clears its nomination",
+        _PLACEHOLDERS,
+        '"preemptionPolicy": "Never",',
+        '"preemptionPolicy": "PreemptLowerPriority",',
+    ),
+    Mutation(
+        "before 1.37 the nomination of a gated member counts as a reservation",
+        _NEXT_STEP,
+        "return to_come(self.pod) or (self.ungated and self.gated)",
+        "return to_come(self.pod)",
+    ),
+    Mutation(
+        "a placeholder is deleted before its member is nominated",
+        _PLACEHOLDERS,
+        "    nominated = writer.nominate(member.pod, member.node, plan_id, counted_again=time)\n",
+        "    free(writer, [member.placeholder] if member.placeholder else [])\n"
+        "    nominated = writer.nominate(member.pod, member.node, plan_id, counted_again=time)\n",
+    ),
+    Mutation(
+        "a placeholder stays when its member is released",
+        _PLACEHOLDERS,
+        "    if member.placeholder is not None:\n        meta = member.placeholder.metadata\n",
+        "    if member.placeholder is None:\n        meta = member.pod.metadata\n",
     ),
     Mutation(
         "an answered probe wakes nobody",

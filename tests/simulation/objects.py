@@ -71,6 +71,11 @@ def capacity_of(pod: Object) -> str:
     return held_for.partition("/")[2] or gang_of(pod)
 
 
+def is_placeholder(pod: Object) -> bool:
+    """Return whether Phalanx has created the pod to reserve capacity for another one."""
+    return "phalanx.dev/placeholder" in (pod["metadata"].get("labels") or {})
+
+
 def requests_of(pod: Object) -> Counter[str]:
     """The requests of its containers, and one pod, in thousandths."""
     total: Counter[str] = Counter({"pods": _MILLI})

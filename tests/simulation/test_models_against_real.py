@@ -229,6 +229,8 @@ def test_a_stateful_set_recreates_a_pod_under_its_name_once_it_is_gone(policy: s
         assert {pod["metadata"]["uid"] for pod in there.pods()} == set(old.values())
         there.ask("PATCH", f"{PODS_PATH}/s-0", {"metadata": {"finalizers": None}})
         there.until(partial(is_replaced, old["s-0"]))
+        there.ask("PATCH", f"{STATEFUL_SETS_PATH}/s", {"spec": {"replicas": 4}})
+        there.until(lambda there: ready(there) == {"s-0", "s-1", "s-2", "s-3"})
         there.ask("PATCH", f"{STATEFUL_SETS_PATH}/s", {"spec": {"replicas": 1}})
         there.until(lambda there: names(there) == {"s-0"})
 

@@ -11,9 +11,9 @@ from simulation.models.jobs import JOBS_PATH, job
 from simulation.models.kubelets import STUCK
 from simulation.models.stateful_sets import ORDERED, PARALLEL, STATEFUL_SETS_PATH, stateful_set
 from simulation.network import Process
-from simulation.objects import gang_of, node_of
+from simulation.objects import GANG_LABEL, gang_of, node_of
 from simulation.schedule import simulating
-from simulation.world import GANGS_PATH, NODES_PATH, PODS_PATH, QUEUE, RACK, World
+from simulation.world import GANGS_PATH, LENDER, NODES_PATH, PODS_PATH, QUEUE, RACK, World
 
 _NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
@@ -250,6 +250,117 @@ def test_a_gang_waits_for_the_quota_that_another_gang_of_its_queue_uses() -> Non
     for index in range(2):
         world.ask("DELETE", f"{PODS_PATH}/first-{index}")
     assert world.run_until(lambda: len(director.bound("second")) == 2, 20.0), "\n".join(world.trace)
+    assert broken(world) == []
+
+
+def test_a_gang_borrows_the_quota_of_its_cohort_and_the_next_one_waits_until_it_is_free() -> None:
+    world = World(0, frozenset())
+    world.furnish({"n1": ("r1", 4), "n2": ("r1", 4), "n3": ("r2", 4), "n4": ("r2", 4)})
+    world.queue(4, LENDER)
+    world.start("c1", "c2")
+    world.run(1.0)
+    director = Director(world)
+    for name, queue in (("first", QUEUE), ("second", LENDER)):
+        world.gang(name, 2, queue=queue)
+        for index in range(2):
+            world.pod(f"{name}-{index}", name)
+        world.run(5.0)
+    assert (len(director.bound("first")), len(director.bound("second"))) == (2, 0), "\n".join(world.trace)
+    assert world.counts["bindings of a queue that borrowed"] == 1
+    world.run(40.0)
+    world.invariants.at_end()
+    assert world.counts["gangs that wait for quota at the end"] == 1
+    world.invariants.disturbed()
+    for index in range(2):
+        world.ask("DELETE", f"{PODS_PATH}/first-{index}")
+    assert world.run_until(lambda: len(director.bound("second")) == 2, 20.0), "\n".join(world.trace)
+    assert broken(world) == []
+
+
+@pytest.mark.parametrize("policy", [ORDERED, PARALLEL])
+def test_a_stateful_set_that_is_scaled_stays_a_gang(policy: str) -> None:
+    world = directed()
+    director = Director(world)
+    world.ask("POST", STATEFUL_SETS_PATH, stateful_set("s", 2, policy=policy, cpu=1))
+    for replicas in (2, 4, 1):
+        world.invariants.disturbed()
+        world.ask("PATCH", f"{STATEFUL_SETS_PATH}/s", {"spec": {"replicas": replicas}})
+        names = [f"s-{ordinal}" for ordinal in range(replicas)]
+        assert world.run_until(lambda names=names: director.bound("s") == names, 20.0), "\n".join(world.trace)  # type: ignore[misc]
+        assert world.run_until(lambda replicas=replicas: world.invariants.minimum("default/s") == replicas, 5.0)  # type: ignore[misc]
+    world.run(40.0)
+    world.invariants.at_end()
+    assert broken(world) == []
+
+
+def test_the_time_without_any_controller_counts_as_a_fault() -> None:
+    """The only controller dies between the two members of a leader-first gang, and comes back after 15 s."""
+    world = World(0)
+    world.restart_weights = (0, 0, 0, 1)
+    world.furnish(TWO_RACKS)
+    world.start("c1")
+    world.run(1.0)
+    director = Director(world)
+
+    def strike(process: Process) -> None:
+        world.invariants.disturbed()
+        process.end()
+
+    director.after_release(1, strike)
+    world.ask("POST", STATEFUL_SETS_PATH, stateful_set("s", 2))
+    world.run(60.0)
+    world.invariants.at_end()
+    assert director.bound("s") == ["s-0", "s-1"], "\n".join(world.trace)
+    assert broken(world) == []
+
+
+def test_a_level_that_a_user_adds_to_a_running_gang_counts_for_its_next_start() -> None:
+    """The Gang that is created again has the user's level, and is in its first generation."""
+    world = directed()
+    director = Director(world)
+    world.gang("g", 3, required=None)
+    for index in range(3):
+        world.pod(f"g-{index}", "g")
+    assert world.run_until(lambda: len(director.bound("g")) == 3, 10.0), "\n".join(world.trace)
+    world.invariants.disturbed()
+    world.ask("PATCH", f"{GANGS_PATH}/g", {"spec": {"required": "rack"}})
+    world.ask("DELETE", f"{GANGS_PATH}/g")
+    world.gang("g", 3)
+    world.ask("DELETE", f"{PODS_PATH}/g-2")
+    world.run(5.0)
+    assert broken(world) == []
+
+
+def test_a_gang_in_part_that_a_budget_protects_is_withdrawn_once_the_budget_is_gone() -> None:
+    """A withdrawal goes through the Eviction API (docs/decisions/0015)."""
+    world = directed()
+    world.ask("POST", BUDGETS_PATH, budget("keep", {GANG_LABEL: "g"}, 1))
+    director = half_released(world)
+    world.run(60.0)
+    assert director.bound("g"), "\n".join(world.trace)
+    assert world.counts["gangs in part that a budget protects"]
+    assert world.counts["evictions that a budget or a fault refused"]
+    world.invariants.disturbed()
+    world.ask("DELETE", f"{BUDGETS_PATH}/keep")
+    assert world.run_until(lambda: not director.bound("g"), 10.0), "\n".join(world.trace)
+    assert broken(world) == []
+
+
+def test_members_that_no_webhook_admits_start_once_a_replica_answers() -> None:
+    """Pods of no gang do not depend on the webhook (docs/decisions/0003)."""
+    world = with_webhook()
+    assert world.webhook is not None
+    director = Director(world)
+    world.webhook.answers = False
+    world.invariants.disturbed(world.engine.now + 8.0)
+    world.ask("POST", JOBS_PATH, job("j", 2))
+    world.pod("alone", nodeName="n3")
+    world.run(8.0)
+    assert [each["metadata"]["name"] for each in world.pods() if not gang_of(each)] == ["alone"]
+    assert not [each for each in world.pods() if gang_of(each)], "\n".join(world.trace)
+    assert world.counts["members that the API server refused without a webhook"] >= 2
+    world.webhook.answers = True
+    assert world.run_until(lambda: len(director.bound("j")) == 2, 10.0), "\n".join(world.trace)
     assert broken(world) == []
 
 

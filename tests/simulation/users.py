@@ -1,17 +1,17 @@
 """Users and accidents: what happens to a cluster from outside, as the seed decides."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from local_api.resources import Resource
 from local_api.store import Object
 
 from simulation.models.budgets import BUDGETS_PATH, budget
-from simulation.models.jobs import JOBS, JOBS_PATH, job
+from simulation.models.jobs import JOB_NAME, JOBS, JOBS_PATH, job
 from simulation.models.kubelets import STUCK, path_of
 from simulation.models.scheduler import NODES
 from simulation.models.stateful_sets import ORDERED, PARALLEL, STATEFUL_SETS, STATEFUL_SETS_PATH, stateful_set
-from simulation.objects import gang_of, is_terminating, name_of, node_of
+from simulation.objects import GANG_LABEL, gang_of, is_terminating, name_of, node_of
 from simulation.world import GANGS_PATH, NODES_PATH, World
 
 _DELETE_NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
@@ -28,8 +28,8 @@ class Users:
 
     world: World
     made: int = 0
-    queue: str = ""
-    """The queue that some gangs are created in; "" if there is none."""
+    queues: tuple[str, ...] = ()
+    """The queues that some gangs are created in; empty if there is none."""
 
     def act(self, number: int) -> None:
         """Do one thing, or nothing."""
@@ -56,7 +56,23 @@ class Users:
             (3, self.delete_stateful_set),
             (6, self.edit_budget),
         )
-        site = f"user{number}"
+        self._choose(f"user{number}", actions)
+
+    def act_further(self, number: int) -> None:
+        """Do one of the things that only half of the schedules have, or nothing.
+
+        They are drawn apart from those of `act`: so the other schedules stay what they are.
+        """
+        actions: tuple[tuple[int, Callable[[str], None]], ...] = (
+            (12, lambda _site: None),
+            (6, self.scale_stateful_set),
+            (5, self.protect_gang),
+            (4, self.stop_webhook),
+        )
+        self._choose(f"further{number}", actions)
+
+    def _choose(self, site: str, actions: Sequence[tuple[int, Callable[[str], None]]]) -> None:
+        """Do the action that the seed decides. The first one is harmless."""
         chosen = self.world.choices.pick(site, [weight for weight, _ in actions])
         if chosen:
             self.world.invariants.disturbed()
@@ -73,8 +89,8 @@ class Users:
         cpu = 4 if world.choices.pick(f"{site}/cpu", (3, 1)) == 0 else 2
         spec: Object = {} if world.choices.pick(f"{site}/required", (3, 1)) == 0 else {"required": None}
         extra = world.choices.pick(f"{site}/extra", (5, 1))
-        if self.queue and world.choices.pick(f"{site}/queued", (1, 3)):
-            spec["queue"] = self.queue
+        if self.queues and world.choices.pick(f"{site}/queued", (1, 3)):
+            spec["queue"] = self.queues[world.choices.number(f"{site}/queue", len(self.queues))]
         world.gang(name, size, **spec)
         for index in range(size + extra):
             world.pod(f"{name}-{index}", name, cpu=cpu, priority=priority)
@@ -102,6 +118,41 @@ class Users:
     def delete_stateful_set(self, site: str) -> None:
         """Delete a StatefulSet."""
         self._delete_workload(site, STATEFUL_SETS, STATEFUL_SETS_PATH)
+
+    def scale_stateful_set(self, site: str) -> None:
+        """Ask a StatefulSet for one pod more or one pod less, but not for none."""
+        found = sorted(
+            (each for (resource, *_), each in self.world.api.store.objects.items() if resource == STATEFUL_SETS),
+            key=name_of,
+        )
+        if found:
+            chosen = found[self.world.choices.number(f"{site}/which", len(found))]
+            by = (1, -1)[self.world.choices.pick(f"{site}/by", (1, 1))]
+            path = f"{STATEFUL_SETS_PATH}/{chosen['metadata']['name']}"
+            self.world.ask("PATCH", path, {"spec": {"replicas": max(1, int(chosen["spec"]["replicas"]) + by)}})
+
+    def protect_gang(self, site: str) -> None:
+        """Create a budget over the members of a gang that keeps all of them available, or all but one."""
+        if gang := self._gang(site):
+            name, spare = gang["metadata"]["name"], self.world.choices.pick(f"{site}/spare", (1, 1))
+            labels = {GANG_LABEL: name}
+            if self._is_workload(name):
+                labels = {"app": name} if name.startswith("s") else {JOB_NAME: name}
+            available = max(0, int(gang["spec"].get("minMember") or 0) - spare)
+            self.world.ask("POST", BUDGETS_PATH, budget(f"keep-{name}", labels, available))
+
+    def stop_webhook(self, site: str) -> None:
+        """Let no replica of the webhook answer for a while."""
+        if (webhook := self.world.webhook) is None or not webhook.answers:
+            return
+        webhook.answers = False
+        seconds = self.world.choices.one_of(f"{site}/for", (3.0, 0.5, 12.0))
+        self.world.invariants.disturbed(self.world.engine.now + seconds)
+
+        def go_on() -> None:
+            webhook.answers = True
+
+        self.world.engine.after(seconds, go_on)
 
     def _delete_workload(self, site: str, kind: Resource, path: str) -> None:
         names = sorted(name for (resource, _, name) in self.world.api.store.objects if resource == kind)
@@ -222,11 +273,14 @@ class Users:
         self.world.machines[name].offset = self.world.choices.one_of(f"{site}/by", STEP_SECONDS)
 
     def restart_scheduler(self, site: str) -> None:
-        """Stop the scheduler for a while."""
+        """Stop the scheduler for a while; one that forgets is restarted."""
         scheduler = self.world.scheduler
-        scheduler.paused = True
         seconds = self.world.choices.one_of(f"{site}/for", (1.0, 4.0, 10.0))
         self.world.invariants.disturbed(self.world.engine.now + seconds)
+        if scheduler.forgets:
+            scheduler.restart(seconds)
+            return
+        scheduler.paused = True
 
         def go_on() -> None:
             scheduler.paused = False

@@ -1,5 +1,6 @@
 """Watch events on their way to the processes: late, repeated, or lost with the watch, which then lists again."""
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,7 +30,7 @@ class WatchHub:
         self.api, self.engine, self.choices = api, engine, choices
         self.delay_weights: Sequence[int] = (1, 0, 0, 0, 0)
         self.mishap_weights: Sequence[int] = (1, 0, 0)
-        self._feeds: list[Feed | PlainFeed] = []
+        self._feeds: defaultdict[Resource, list[Feed | PlainFeed]] = defaultdict(list)
         self._sent = 0
         self._encoded: dict[int, bytes] = {}
 
@@ -39,9 +40,8 @@ class WatchHub:
         while self._sent < len(history):
             event = history[self._sent]
             self._sent += 1
-            for feed in self._feeds:
-                if feed.resource == event.resource and feed.covers(event):
-                    feed.send(event)
+            for feed in self._feeds[event.resource]:
+                feed.send(event)
 
     def encoded(self, event: Event) -> bytes:
         """The event as a line of a watch."""
@@ -52,11 +52,12 @@ class WatchHub:
 
     def add(self, feed: "Feed | PlainFeed") -> None:
         """Add a feed."""
-        self._feeds.append(feed)
+        self._feeds[feed.resource].append(feed)
 
     def drop(self, process: Process) -> None:
         """Forget what a process watched."""
-        self._feeds = [feed for feed in self._feeds if feed.process is not process]
+        for resource, feeds in self._feeds.items():
+            self._feeds[resource] = [feed for feed in feeds if feed.process is not process]
 
     def delay(self, site: str) -> float:
         """How long an event takes."""
@@ -74,10 +75,6 @@ class Feed:
         self._site = f"{process.name}/watch/{self.resource.plural}"
         self._last = 0.0
         self._listing = False
-
-    def covers(self, event: Event) -> bool:
-        """Whether the watch shows the event."""
-        return event.resource == self.resource
 
     def begin(self) -> None:
         """List for the first time."""
@@ -114,7 +111,7 @@ class Feed:
             self.process.later(max(rest.seconds, 0.1), self._list)
             return
         for event in self.hub.api.store.history:
-            if event.version > self._reflector.seen and self.covers(event):
+            if event.version > self._reflector.seen and event.resource == self.resource:
                 self.send(event)
         self._wake()
 
@@ -126,10 +123,6 @@ class PlainFeed:
         self.hub, self.process, self.resource, self._take = hub, process, resource, take
         self._site = f"{process.name}/watch/{resource.plural}"
         self._last = 0.0
-
-    def covers(self, event: Event) -> bool:
-        """Whether the watch shows the event."""
-        return event.resource == self.resource
 
     def send(self, event: Event) -> None:
         """Let the event arrive in its time, after all before it."""

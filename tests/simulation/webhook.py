@@ -45,6 +45,8 @@ class Webhook:
         self.process = Process(name, engine)
         self.review_weights: tuple[int, ...] = (1, 0, 0, 0)
         """Weights of `REVIEW_SECONDS`."""
+        self.answers = True
+        """Whether a replica answers. If not, the API server refuses members of gangs (`failurePolicy: Fail`)."""
         self._choices, self._hub = choices, hub
         transport = SimulatedTransport(network, self.process)
         self._cache = ClusterCache(transport, _KINDS, protecting=protection, groups_of=places_of, clock=clock)

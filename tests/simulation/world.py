@@ -24,7 +24,7 @@ from simulation.models.scheduler import Scheduler
 from simulation.models.stateful_sets import StatefulSetController
 from simulation.models.workloads import gated
 from simulation.network import RESTART_SECONDS, Network, Process
-from simulation.objects import GANG_LABEL, PINNED
+from simulation.objects import GANG_LABEL, PINNED, gang_of
 from simulation.watches import WatchHub
 from simulation.webhook import Webhook
 
@@ -35,6 +35,8 @@ SYSTEM_PODS_PATH = "/api/v1/namespaces/phalanx-system/pods"
 KUEUE = "/apis/kueue.x-k8s.io/v1beta2"
 QUEUE = "q"
 """The LocalQueue of the schedules that have one."""
+LENDER = "lender"
+"""The second LocalQueue of the schedules that have a cohort."""
 GANGS_PATH = f"/apis/phalanx.dev/v1alpha1/namespaces/{NAMESPACE}/gangs"
 NODES_PATH = "/api/v1/nodes"
 CLASSES: Mapping[str, int] = {"phalanx-probe": -1, "low": 1, "middle": 100, "high": 1000}
@@ -42,9 +44,10 @@ MERGE = "application/merge-patch+json"
 
 
 class World:
-    """One simulated cluster. `allowed`: as in `Choices`."""
+    """One simulated cluster. `allowed`: as in `Choices`. `forgets`: whether its scheduler is older than 1.37."""
 
-    def __init__(self, seed: int, allowed: frozenset[str] | None = None) -> None:
+    def __init__(self, seed: int, allowed: frozenset[str] | None = None, *, forgets: bool = False) -> None:
+        self.forgets = forgets
         self.choices = Choices(seed, allowed)
         self.clock = LogicalClock()
         self.engine = Engine(self.clock)
@@ -58,7 +61,7 @@ class World:
         self.jobs = JobController(self.api, self.engine, self.choices)
         self.stateful_sets = StatefulSetController(self.api, self.engine, self.choices)
         self.budgets = DisruptionController(self.api, self.engine, self.choices)
-        self.scheduler = Scheduler(self.hub, Process("scheduler", self.engine), self.choices)
+        self.scheduler = Scheduler(self.hub, Process("scheduler", self.engine), self.choices, forgets=forgets)
         self.webhook: Webhook | None = None
         """The process that admits new pods; None: each member is gated, and nothing else."""
         self.invariants = Invariants(self)
@@ -143,15 +146,20 @@ class World:
         self.scheduler.start()
         self.settle()
 
-    def queue(self, cpu: int) -> None:
-        """Create the queue `QUEUE`, whose ClusterQueue has a quota of so many cpu on any node."""
+    def queue(self, cpu: int, *names: str) -> None:
+        """Create the queue `QUEUE`, whose ClusterQueue has a quota of so many cpu on any node.
+
+        :param names: of further queues with the same quota. All queues are then in one cohort, and may borrow all of
+            its quota from each other.
+        """
         self.api.create(f"{KUEUE}/resourceflavors", {"metadata": {"name": "any"}, "spec": {}})
         flavor = {"name": "any", "resources": [{"name": "cpu", "nominalQuota": cpu}]}
         groups = [{"coveredResources": ["cpu"], "flavors": [flavor]}]
-        pool = {"namespaceSelector": {}, "resourceGroups": groups}
-        self.api.create(f"{KUEUE}/clusterqueues", {"metadata": {"name": QUEUE}, "spec": pool})
-        local = {"metadata": {"name": QUEUE}, "spec": {"clusterQueue": QUEUE}}
-        self.api.create(f"{KUEUE}/namespaces/{NAMESPACE}/localqueues", local)
+        pool = {"namespaceSelector": {}, "resourceGroups": groups, **({"cohortName": "all"} if names else {})}
+        for name in (QUEUE, *names):
+            self.api.create(f"{KUEUE}/clusterqueues", {"metadata": {"name": name}, "spec": pool})
+            local = {"metadata": {"name": name}, "spec": {"clusterQueue": name}}
+            self.api.create(f"{KUEUE}/namespaces/{NAMESPACE}/localqueues", local)
         self.settle()
 
     def start_webhook(self) -> Webhook:
@@ -164,8 +172,18 @@ class World:
         return self.webhook
 
     def create(self, pod: Object, refused: Action) -> None:
-        """Create a pod through the webhook. If it refuses the pod, act a second later."""
+        """Create a pod through the webhook. If it refuses the pod, or does not answer, act a second later.
+
+        The API server does not call the webhook for a pod of no gang (docs/decisions/0003).
+        """
         assert self.webhook is not None
+        if not self.webhook.answers:
+            if gang_of(pod):
+                self.counts["members that the API server refused without a webhook"] += 1
+                self.engine.after(1.0, refused)
+            else:
+                self.ask("POST", PODS_PATH, pod)
+            return
         priority = CLASSES.get(pod["spec"].get("priorityClassName", ""), 0)  # the plugin Priority runs before webhooks
         admitted = self.webhook.admitted({**pod, "spec": {**pod["spec"], "priority": priority}})
         self.counts["pods that the webhook admitted" if admitted else "pods that the webhook refused"] += 1
@@ -187,6 +205,8 @@ class World:
         def ended(candidate: Candidate) -> None:
             if self.restarting:
                 seconds = self.choices.one_of(f"{base}/restart", RESTART_SECONDS, self.restart_weights)
+                if not any(each.process.alive for each in self.candidates.values()):
+                    self.invariants.disturbed(self.engine.now + seconds)  # until then there is no controller
                 count = int(candidate.process.name.partition(".")[2] or 1) + 1
                 self.engine.after(seconds, lambda: self._start(base, f"{base}.{count}", machine))
 
@@ -202,7 +222,7 @@ class World:
             self._busy,
             self.invariants.reconciled,
         )
-        candidate.plan_weights = self.plan_weights
+        candidate.plan_weights, candidate.forgets = self.plan_weights, self.forgets
         self.candidates[base] = candidate
         candidate.start()
 

@@ -209,7 +209,32 @@ def test_what_budgets_forbid_is_not_counted_as_room() -> None:
     problem = Drawing("s/b: a b+low c+low").gang(pods(3))
     answer = refused(replace(problem, budgets=(DisruptionBudget("default/web", frozenset({0, 1}), 1),)))
     assert answer.nearest[0].fits == 2
-    assert "more evictions allowed by default/web" in answer.would_fit_if
+    evictions = "after evicting at most 2 pods of lower priority"
+    assert f"more evictions allowed by default/web, {evictions}" in answer.would_fit_if
+
+
+def test_what_fits_without_evictions_is_told_apart_and_a_change_says_what_it_evicts() -> None:
+    drawing = Drawing("""
+        s0/b: a b c d+low e+low
+        s1/b: f
+    """)
+    answer = refused(drawing.gang(pods(6), required=SPINE))
+    assert [(near.path, near.fits, near.fits_now) for near in answer.nearest] == [(("s0",), 5, 3), (("s1",), 1, 1)]
+    evicting = "after evicting at most 2 pods of lower priority"
+    assert f"1 more pod slot in s0, {evicting}" in answer.would_fit_if
+    assert f"a minimum of 5 instead of 6, {evicting}" in answer.would_fit_if
+    assert answer.example_victims[f"1 more pod slot in s0, {evicting}"] == "low-0"
+
+
+def test_a_change_that_needs_no_eviction_tells_none() -> None:
+    """Both spines together hold the gang without the pod in s0."""
+    drawing = Drawing("""
+        s0/b: a b c d+low
+        s1/b: f g h
+    """)
+    answer = refused(drawing.gang(pods(6), required=SPINE))
+    assert f"required level {drawing.gang(pods(6)).levels[SPINE]} dropped" in answer.would_fit_if
+    assert refused(Drawing("s/b: a b").gang(pods(3))).nearest[0].fits_now is None
 
 
 def test_members_of_several_sizes_are_counted_together() -> None:

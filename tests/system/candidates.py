@@ -30,6 +30,7 @@ class Candidate:
         settings = [f"--kubeconfig={config}", f"--identity={identity}", "--metrics-port=0"]
         where = ["--health-address=127.0.0.1", f"--health-port={self._port}"]
         settings += [] if lease is None else [f"--lease-seconds={lease}"]
+        settings += [str(each) for each in phalanx.deployment.controller_options]
         environment = {**os.environ, "HOME": str(phalanx.cluster.directory)}
         self.program: Program = phalanx.cluster.run(identity, [*_COMMAND, *settings, *where], environment)
 

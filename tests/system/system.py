@@ -18,6 +18,9 @@ from controlplane.applying import UnknownKindError
 from controlplane.control_plane import ControlPlane, wait_until
 from controlplane.deployment import Deployment
 from controlplane.recording import Recorder, WatchEvent, bound
+from kube.keys import SYSTEM_NAMESPACE
+from kube.placeholders import HELD_FOR
+from kube.versions import forgets, version_of
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 GUIDE = EXAMPLES / "koordinator"
@@ -183,6 +186,21 @@ class Phalanx:
         """All pods of the default namespace."""
         items: list[Object] = self.cluster.request("GET", "/api/v1/namespaces/default/pods")["items"]
         return items
+
+    @property
+    def forgets(self) -> bool:
+        """Whether the scheduler is older than 1.37, so that placeholders hold the capacity of gated members."""
+        options = [str(each) for each in self._deployment.controller_options] if self._deployment is not None else []
+        named = options[options.index("--scheduler-version") + 1] if "--scheduler-version" in options else ""
+        return forgets(version_of(named or self.cluster.request("GET", "/version")["gitVersion"]))
+
+    def reserved(self) -> dict[str, str]:
+        """The nodes whose capacity is reserved for pods of the default namespace: by the pods, or by placeholders."""
+        found = {each["metadata"]["name"]: each["status"].get("nominatedNodeName", "") for each in self.pods()}
+        items = self.cluster.request("GET", f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods")["items"]
+        held = ((each["metadata"].get("annotations", {}).get(HELD_FOR, ""), each["status"]) for each in items)
+        found |= {name.removeprefix("default/"): status.get("nominatedNodeName", "") for name, status in held if name}
+        return {name: node for name, node in found.items() if node}
 
     def nodes_of(self, names: Iterable[str]) -> dict[str, str]:
         """Return the nodes of the pods by name; "" for a pod that has none."""

@@ -21,6 +21,7 @@ from system import Phalanx
 from controlplane.control_plane import ControlPlane
 from controlplane.deployment import Deployment
 from controlplane.operator_processes import Running, running
+from controlplane.programs.older_versions import scheduler_asked_for
 from controlplane.recording import Recorder
 
 OBSERVED = ("/api/v1/nodes", "/apis/phalanx.dev/v1alpha1/gangs", "/api/v1/pods")
@@ -43,11 +44,20 @@ def deployment(control_plane: ControlPlane) -> Deployment:
         LEASE_SECONDS,
         timeout_seconds=TIMEOUT_SECONDS,
         webhook_options=("--forecast-seconds", TIMEOUT_SECONDS - 5),
+        controller_options=older_scheduler(),
     )
     made.install()
     made.start_webhook()
     made.start_controller()
     return made
+
+
+def older_scheduler() -> tuple[object, ...]:
+    """Return the controller's options that name a scheduler older than the API server: no object in the cluster shows
+    its version.
+    """
+    older = scheduler_asked_for()
+    return ("--scheduler-version", older) if older else ()
 
 
 @pytest.fixture

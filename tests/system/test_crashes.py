@@ -9,6 +9,7 @@ import yaml
 from proxy import Proxy, Request
 from system import GUIDE, Phalanx, all_bound, numbered
 
+from controller.acting.probe import PROBE
 from controlplane.recording import bound
 from kube.keys import SYSTEM_NAMESPACE
 
@@ -44,7 +45,8 @@ def evicts(*, dry_run: bool) -> Match:
 
 def probes(request: Request) -> bool:
     """The probe."""
-    return request.verb == "POST" and request.path.split("?")[0].endswith(f"{SYSTEM_NAMESPACE}/pods")
+    is_pod = request.verb == "POST" and request.path.split("?")[0].endswith(f"{SYSTEM_NAMESPACE}/pods")
+    return is_pod and PROBE in request.body["metadata"]["labels"]
 
 
 def releases(member: str) -> Match:

@@ -27,12 +27,15 @@ from workload_operators import described
 
 from certs.cluster_edge import DEFAULT_PLACE
 from cli.installation.installed_objects import system_objects
+from controller.acting.placeholders import holding_class_manifest
 from controlplane.control_plane import wait_until
 from controlplane.scenarios import folders
 from gangs.native.keys import COMPOSITES, GROUP, POD_GROUPS
 from gangs.workloads.kind_table import WATCHED
 from gangs.workloads.train_jobs import RUNTIMES
 from kube.keys import MIRRORS, SYSTEM_NAMESPACE
+from kube.placeholders import holding_class
+from kube.versions import forgets, version_of
 
 pytestmark = pytest.mark.controlplane
 
@@ -247,13 +250,18 @@ def describe_a_kind(installation: Installation) -> None:
     installation.plane.kubectl("apply", "-f", "-", stdin=json.dumps(described()))
 
 
+def _of_placeholders(right: Right) -> bool:
+    return (right.resource, right.verb) == ("priorityclasses", "create")
+
+
 def usable_rights(installation: Installation) -> list[Right]:
     """Return the rights that this API server has an object for.
 
     It does not serve the PodGroups of scheduling.k8s.io (feature gate GenericWorkload). `test_groups_in_one_cycle.py`
-    uses the rights for these.
+    uses the rights for these. Priority classes are created only before Kubernetes 1.37.
     """
-    rights = granted(installation.objects())
+    version = version_of(installation.plane.request("GET", "/version")["gitVersion"])
+    rights = [each for each in granted(installation.objects()) if forgets(version) or not _of_placeholders(each)]
     served = installation.plane.request("GET", f"/apis/{GROUP}/v1beta1")["kind"] == "APIResourceList"
     assert not served, "then each right can be used here"
     return [
@@ -386,14 +394,36 @@ def test_the_controllers_account_writes_no_gang_of_a_user(installation: Installa
     installation.plane.request("DELETE", f"{path}/own")
 
 
-def test_nobody_else_has_the_priority_of_the_probes(installation: Installation) -> None:
-    """Users' pods with this priority would take the reserved capacity, and gangs would evict victims in vain."""
-    of_the_class = restricted("thief", priorityClassName="phalanx-probe")
+def test_nobody_else_has_the_priority_of_the_probes_or_of_placeholders(installation: Installation) -> None:
+    """Users' pods with these priorities would take the reserved capacity, and gangs would evict victims in vain."""
+    installation.plane.apply([holding_class_manifest(7)])
     path = "/api/v1/namespaces/{}/pods?dryRun=All"
-    for namespace in ("default", SYSTEM_NAMESPACE):
-        of_the_class["metadata"]["namespace"] = namespace
-        answer = installation.plane.request("POST", path.format(namespace), of_the_class)
-        assert "for the probes of Phalanx' own controller" in answer.get("message", ""), answer
+    for name in ("phalanx-probe", holding_class(7)):
+        of_the_class = restricted("thief", priorityClassName=name)
+        for namespace in ("default", SYSTEM_NAMESPACE):
+            of_the_class["metadata"]["namespace"] = namespace
+            answer = installation.plane.request("POST", path.format(namespace), of_the_class)
+            assert "are for pods of Phalanx' own controller" in answer.get("message", ""), answer
+
+
+@pytest.mark.parametrize(
+    ("change", "allowed"),
+    [
+        ({}, True),
+        ({"metadata": {"name": "of-a-user"}}, False),
+        ({"preemptionPolicy": "PreemptLowerPriority"}, False),
+        ({"globalDefault": True}, False),
+    ],
+    ids=["of placeholders", "of another name", "preempting", "default"],
+)
+def test_the_controllers_account_creates_priority_classes_of_placeholders_alone(
+    installation: Installation, change: dict[str, Any], *, allowed: bool
+) -> None:
+    made = {**holding_class_manifest(8), **change}
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses?dryRun=All"
+    answer = installation.account("phalanx-controller").request("POST", path, made)
+    assert (answer["kind"] == "PriorityClass") == allowed, answer
+    assert allowed or "only create priority classes phalanx-hold-" in answer["message"]
 
 
 def test_a_cluster_that_rations_critical_priorities_lets_the_servers_in(installation: Installation) -> None:

@@ -68,8 +68,9 @@ def test_an_edit_while_victims_leave_lets_the_plan_fall_and_gives_back_its_room(
 
 
 def nominations(phalanx: Phalanx, names: list[str]) -> list[str]:
-    """Return the nominated nodes of the pods."""
-    return [phalanx.pod(name)["status"].get("nominatedNodeName", "") for name in names]
+    """Return the nodes that are reserved for the pods."""
+    reserved = phalanx.reserved()
+    return [reserved.get(name, "") for name in names]
 
 
 def test_a_gang_whose_time_is_over_gives_way_and_is_tried_again(phalanx: Phalanx) -> None:

@@ -83,9 +83,7 @@ def test_a_pod_of_equal_priority_cannot_take_the_room_that_is_held(phalanx: Phal
         with phalanx.slow_to_end("low-5"):
             phalanx.submit(pod_group("held", 4, MUST_SPINE), *members("held", 4, priorityClassName="high"))
             held = set(numbered("held", 4))
-            recorder.wait_for(
-                lambda seen: held <= {e.name for e in seen if e.object["status"].get("nominatedNodeName")}
-            )
+            phalanx.wait(lambda: held <= phalanx.reserved().keys(), "the capacity to be reserved")
             rivals = {f"rival-{i}": {"kubernetes.io/hostname": f"node-{i}"} for i in (6, 7, 8)}
             phalanx.submit(*(pod(name, priorityClassName="high", nodeSelector=pin) for name, pin in rivals.items()))
             phalanx.wait(lambda: all(map(unschedulable, map(phalanx.pod, rivals))), "the rivals to be turned away")
@@ -103,7 +101,7 @@ def test_a_pod_of_higher_priority_takes_the_room_and_nothing_has_been_let_go(pha
     with phalanx.record() as recorder:
         with phalanx.slow_to_end("low-5"):
             phalanx.submit(pod_group("held", 4, MUST_SPINE), *members("held", 4, priorityClassName="high"))
-            recorder.wait_for(lambda seen: any(e.object["status"].get("nominatedNodeName") == "node-6" for e in seen))
+            phalanx.wait(lambda: "node-6" in phalanx.reserved().values(), "the capacity to be reserved")
             pin = {"kubernetes.io/hostname": "node-6"}
             phalanx.submit(pod("intruder", priorityClassName="highest", nodeSelector=pin))
             recorder.wait_for(all_bound(["intruder"]))

@@ -2,9 +2,8 @@
 
     held-0..3 gated, nominated to spine-1   ── scheduler restarts ──►   intruder wants node-5, all of it
 
-From Kubernetes 1.37 on, the new scheduler counts the nominations, and the intruder waits. Before, it does not count
-them, and the intruder gets the node. No member of the gang is released by then: it is planned again and starts whole
-elsewhere.
+From Kubernetes 1.37 on, the new scheduler counts the nominations of the members, and the intruder waits. Before, it
+counts only those of the placeholders, which have no gate. The intruder waits, too.
 """
 
 import threading
@@ -14,8 +13,10 @@ import pytest
 from proxy import Proxy, Request
 from system import Phalanx, numbered, pod, pod_group, unschedulable
 
+from controlplane.programs.older_versions import scheduler_asked_for
 from kube.keys import SYSTEM_NAMESPACE
-from kube.versions import Holding, holding, version_of
+from kube.placeholders import PLACEHOLDER
+from kube.versions import forgets, version_of
 
 pytestmark = pytest.mark.controlplane
 
@@ -25,17 +26,18 @@ SPINE_1 = [f"node-{index}" for index in range(5, 9)]
 
 def probes(request: Request) -> bool:
     """Return whether the request creates the probe, after which capacity is counted for the last time."""
-    return request.verb == "POST" and request.path.split("?")[0].endswith(f"{SYSTEM_NAMESPACE}/pods")
+    is_pod = request.verb == "POST" and request.path.split("?")[0].endswith(f"{SYSTEM_NAMESPACE}/pods")
+    return is_pod and PLACEHOLDER not in request.body["metadata"]["labels"]
 
 
-def notes(phalanx: Phalanx) -> dict[str, str]:
-    """The events of the default namespace: of each reason, the last note."""
-    items = phalanx.cluster.request("GET", "/apis/events.k8s.io/v1/namespaces/default/events")["items"]
-    return {each["reason"]: each.get("note", "") for each in items}
+def held(phalanx: Phalanx) -> list[str]:
+    """Return the nodes whose capacity is reserved, by members or placeholders."""
+    pods = [*phalanx.pods(), *phalanx.cluster.request("GET", f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods")["items"]]
+    return sorted(filter(None, (each["status"].get("nominatedNodeName") for each in pods)))
 
 
-def test_room_is_held_over_a_restart_or_the_gang_is_planned_again_whole(phalanx: Phalanx, tmp_path: Path) -> None:
-    version = phalanx.cluster.request("GET", "/version")["gitVersion"]
+def test_capacity_is_held_over_a_restart(phalanx: Phalanx, tmp_path: Path) -> None:
+    version = scheduler_asked_for() or phalanx.cluster.request("GET", "/version")["gitVersion"]
     phalanx.guide_nodes()
     phalanx.cluster.program("controller").kill()
     go_on, reached = threading.Event(), threading.Event()
@@ -50,26 +52,21 @@ def test_room_is_held_over_a_restart_or_the_gang_is_planned_again_whole(phalanx:
         controller = phalanx.deployment.start_controller(proxy.kubeconfig())
         phalanx.submit(pod_group("held", 4, ("SpineLayer", "MustGather")), *(pod(each, "held") for each in MEMBERS))
         phalanx.wait(reached.is_set, "the controller to have nominated all")
-        held = sorted(phalanx.pod(each)["status"]["nominatedNodeName"] for each in MEMBERS)
+        reserved = held(phalanx)
+        placeholders = [each for each in MEMBERS if not phalanx.pod(each)["status"].get("nominatedNodeName")]
         scheduler = phalanx.cluster.program("kube-scheduler")
         scheduler.kill()
         scheduler.start()
         phalanx.cluster.await_ready("kube-scheduler")
         phalanx.submit(pod("intruder", nodeSelector={"kubernetes.io/hostname": "node-5"}))
-        keeps = holding(version_of(version)) is Holding.ALWAYS
-        if keeps:
-            phalanx.wait(lambda: unschedulable(phalanx.pod("intruder")), "the intruder to be turned away")
-        else:
-            phalanx.await_bound(["intruder"])
+        phalanx.wait(lambda: unschedulable(phalanx.pod("intruder")), "the intruder to be turned away")
         go_on.set()
         places = phalanx.await_bound(MEMBERS)
         proxy.before = lambda _: None
         controller.terminate()
         controller.wait()
-    assert held == SPINE_1
-    if keeps:
-        assert sorted(places.values()) == SPINE_1, notes(phalanx)
-        assert not phalanx.pod("intruder")["spec"].get("nodeName")
-    else:
-        assert set(places.values()) <= {f"node-{index}" for index in range(5)}
-        assert {"RoomLost", "RoomNotHeld"} <= notes(phalanx).keys()
+    assert reserved == SPINE_1
+    assert placeholders == (MEMBERS if forgets(version_of(version)) else [])
+    assert sorted(places.values()) == SPINE_1
+    assert not phalanx.pod("intruder")["spec"].get("nodeName")
+    assert not [each for each in held(phalanx) if each in SPINE_1]

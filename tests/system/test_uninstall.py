@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 from system import Phalanx, node, numbered, pod, pod_group, priority_class
+from system_fixtures import older_scheduler
 
 from cli.installation.installed_objects import custom_resource_definitions
 from controlplane.control_plane import ControlPlane
 from controlplane.deployment import Deployment
-from controlplane.programs.previous_version import asked_for
+from controlplane.programs.older_versions import asked_for
 from kube.keys import GATE
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.long]
@@ -30,7 +31,7 @@ LEFT_BEHIND = (
 def phalanx() -> Iterator[Phalanx]:
     """An installation that is there to be removed."""
     with ControlPlane(binaries=asked_for()) as plane:
-        deployment = Deployment(plane)
+        deployment = Deployment(plane, controller_options=older_scheduler())
         deployment.install()
         deployment.start_webhook()
         deployment.register_webhook()
@@ -62,8 +63,8 @@ def gated(phalanx: Phalanx) -> set[str]:
 
 def planned(phalanx: Phalanx) -> dict[str, str]:
     """Return the nodes that are reserved for members of the gang `high`."""
-    pods = [phalanx.pod(name) for name in numbered("high", 2)]
-    return {each["metadata"]["name"]: each["status"].get("nominatedNodeName", "") for each in pods}
+    reserved = phalanx.reserved()
+    return {name: reserved.get(name, "") for name in numbered("high", 2)}
 
 
 def some_run(phalanx: Phalanx) -> None:

@@ -72,8 +72,14 @@ def test_a_component_sends_pods_by_exactly_the_fields_of_the_dialects() -> None:
 
 def test_what_components_grant_is_removed_by_uninstall() -> None:
     granting = {path.parent.name for path in MANIFESTS.glob("*/access.yaml")} - {"system"}
-    assert granting == set(ACCESS_BY_CHOICE)
-    assert {each["kind"] for each in access_by_choice()} == {"ClusterRole", "ClusterRoleBinding"}
+    assert granting == set(dict(ACCESS_BY_CHOICE))
+    policies = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+    assert {each["kind"] for each in access_by_choice()} - policies == {
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "Role",
+        "RoleBinding",
+    }
 
 
 def test_policies_keep_members_by_exactly_the_keys_of_the_dialects() -> None:

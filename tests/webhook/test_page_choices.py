@@ -35,7 +35,14 @@ def gangs() -> list[Manifest]:
     """Return two waiting gangs, one of which waits longer, one that had victims, and one that never fits."""
     waits: Manifest = {"phase": "Unplaceable", "reason": "NoRoom", "proof": "Infeasible"}
     nearest = {"nearest": [near("s0", "r1"), near("s1", "r6")], "wouldFitIf": []}
-    big = shown("big", {"minMember": 5}, **waits, message="racks have only 4 nodes", explanation=nearest)
+    now = {**near("s0", "r1"), "fitsWithoutEvictions": 1}
+    confined = {
+        "nearest": [now, near("s1", "r6")],
+        "wouldFitIf": [],
+        "onlyIn": "s0/r1 and s1/r6 (node selector gpu=h200)",
+    }
+    restart: Manifest = {"restarts": 1, "lastRestart": {"from": "s0/r2", "closedNodes": "node-9 is cordoned"}}
+    big = shown("big", {"minMember": 5}, **waits, **restart, message="racks have only 4 nodes", explanation=confined)
     first = shown("first", {"minMember": 9}, **waits, message="no room", at="2026-11-21T11:00:00Z")
     victims = [
         {"namespace": "default", "pod": "cheap-0", "node": "node-20", "priority": 5, "gang": "default/cheap"},
@@ -112,12 +119,12 @@ def test_nodes_have_as_many_used_marks_as_pieces_of_the_chosen_resource(seen: An
 def test_the_whole_cluster_tells_the_largest_gang_of_each_level_and_how_scattered_its_capacity_is(seen: Any) -> None:
     whole = seen["whole"]
     assert whole["title"] == "datacenter"
-    assert whole["titles"] == ["Each pod", "One cluster", "One spine", "One rack"]
+    assert whole["titles"] == ["Each pod", "One rack", "One spine", "One cluster"]
     assert [each.split("\t") for each in whole["rows"]] == [
-        ["1 GPU", "240", "128 in s1", "32 in r4"],
-        ["2 GPUs", "112", "64 in s1", "16 in r4"],
-        ["4 GPUs", "48", "32 in s1", "8 in r4"],
-        ["8 GPUs", "16", "16 in s1", "4 in r4"],
+        ["1 GPU", "32 in r4", "128 in s1", "240"],
+        ["2 GPUs", "16 in r4", "64 in s1", "112"],
+        ["4 GPUs", "8 in r4", "32 in s1", "48"],
+        ["8 GPUs", "4 in r4", "16 in s1", "16"],
     ]
     assert whole["lead"] == "240 of 256 GPUs are free."
     assert seen["figures"]["sizes"] == {"1": ["32", "128", "240"], "8": ["4", "16", "16"]}
@@ -129,8 +136,8 @@ def test_the_whole_cluster_tells_the_largest_gang_of_each_level_and_how_scattere
 def test_another_topology_is_another_picture(seen: Any) -> None:
     power = seen["power"]
     assert (power["crumbs"], power["domain"]["title"]) == (["power"], "power")
-    assert power["domain"]["titles"] == ["Each pod", "One cluster", "One feed"]
-    assert power["domain"]["rows"][0].split("\t") == ["1 GPU", "240", "120 in f0"]
+    assert power["domain"]["titles"] == ["Each pod", "One feed", "One cluster"]
+    assert power["domain"]["rows"][0].split("\t") == ["1 GPU", "120 in f0", "240"]
     assert seen["feed"] == ["power", "f0"]
     assert seen["back"] == ["datacenter"]
 
@@ -147,6 +154,13 @@ def test_who_was_evicted_for_a_gang_is_told(seen: Any) -> None:
 @pytest.mark.thorough
 def test_a_gang_that_waits_tells_who_is_before_it_and_lights_where_it_nearly_fits(seen: Any) -> None:
     assert "2 of 2 for capacity, after default/first" in seen["line"]
+    for told in (
+        "it may run only in s0/r1 and s1/r6 (node selector gpu=h200).",
+        "It fits 1 of 5 pods now, 3 after evictions.",
+        "1 now, 3 after evictions, 4 nodes",
+        "Restarted once: a lost pod had no place beside the others in s0/r2 (node-9 is cordoned).",
+    ):
+        assert told in seen["line"]
     assert seen["unlit"] == [], "a running gang marks no domain"
     assert seen["near"] == [["datacenter", "s0", "r1"], ["datacenter", "s1", "r6"]]
 

@@ -1,6 +1,7 @@
 """Forecasts: the plan that a gang would get now, reported at the admission of its workload or group object.
 
-The gang is planned alone on the live snapshot, and nothing is written or reserved. Other gangs may be planned first.
+The gang is planned alone on the live snapshot, and nothing is written or reserved. The controller may plan other gangs
+first, so the gang may get another plan than its forecast.
 """
 
 from collections.abc import Sequence

@@ -37,8 +37,10 @@ class SolveSlot:
 
     @contextmanager
     def taken(self, seconds: float, who: str = "") -> Iterator[float]:
-        """Wait for the slot and hold it during the `with` block. Yield the part of `seconds` that is left then.
+        """Wait for the slot and hold it during the `with` block. Yield how many of the `seconds` are left after the
+        wait.
 
+        :param seconds: the time limit of the wait and the solve together.
         :param who: an identifier of the caller. "" is admission, to which `most_each` does not apply.
         :raises BusyError: too many requests wait, or the slot is not free within `seconds`.
         """

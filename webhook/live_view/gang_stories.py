@@ -21,13 +21,14 @@ from planning.stories.facts import (
     place_of,
     pod_state,
     presence,
+    restarted,
     since,
     waited,
     wants,
 )
 from planning.stories.history import PAGE, ReadingLimit, TooManyEventsError, history, warnings
 from planning.stories.line import in_line
-from planning.stories.timeline import story
+from planning.stories.timeline import folded, story
 from webhook.picture import Picture
 
 Json = dict[str, Any]
@@ -105,6 +106,7 @@ def story_of(
     facts = GangFacts(manifest, picture.all_of(*member_keys(found)).pods)
     happened, lacking = events(facts)
     steps = story(manifest, happened)
+    shown = steps[-MOST_STEPS:]
     return {
         "namespace": namespace,
         "name": name,
@@ -115,6 +117,7 @@ def story_of(
         "since": since(facts.status),
         "waitedSeconds": waited(manifest),
         "restarts": facts.status.get("restarts") or 0,
+        "restarted": restarted(facts.status),
         "displaced": list(displaced(str(found["metadata"].get("uid") or ""))),
         "place": _place(picture, found, manifests),
         "members": [_member(each, facts.status) for each in sorted(facts.pods, key=lambda pod: natural_key(pod.key))],
@@ -124,12 +127,12 @@ def story_of(
                 "at": each.at.isoformat(),
                 "after": round((each.at - steps[0].at).total_seconds(), 3),
                 "what": each.what,
-                "note": each.note,
+                "note": note,
                 "warning": each.warning,
                 "times": each.times,
                 "of": each.of,
             }
-            for each in steps[-MOST_STEPS:]
+            for each, note in zip(shown, folded(each.note for each in shown), strict=True)
         ],
         "withoutEvents": lacking,
     }

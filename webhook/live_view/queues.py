@@ -31,7 +31,9 @@ class QueueAnswers:
         self._until = 0.0
 
     def answer(self) -> bytes | None:
-        """Return all reports as JSON, at most `KEPT_SECONDS` old. None if the cluster was not read in time."""
+        """Return the reports on all queues as JSON, at most `KEPT_SECONDS` old. None if the cluster was not read in
+        time.
+        """
         with self._lock:
             if self._encoded and self._clock.monotonic() < self._until:
                 return self._encoded

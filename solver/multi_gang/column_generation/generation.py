@@ -368,6 +368,9 @@ class ColumnGeneration:
     ) -> list[Column]:
         """Return a choice of columns that touches fewer domains of `level` than `chosen`, and no more domains of any
         wider level. If none is found, return `chosen`.
+
+        `unit`: prices of a member by shape and class, which guide the search. `tries`: how many searches by CP-SAT are
+        made; before each further one, columns are generated at random prices.
         """
         in_turn = self._in_turn(unit, level)
         if in_turn is not None and _totals(in_turn, level) < _totals(chosen, level):

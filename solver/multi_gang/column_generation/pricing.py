@@ -82,8 +82,9 @@ def node_classes_of(tree: Tree, holds: Counts, room: Counts) -> NodeClasses:
 
 @dataclass(frozen=True)
 class _Round:
-    """One step of the dynamic programme: the tables of two positions are merged, for many pairs at once.
+    """One step of the dynamic programme: pairs of tables are merged, many pairs at once.
 
+    A position is the place of a table in an array of tables, first of a class of nodes, later of a domain.
     `left` and `right`: the positions of each pair before the step. A -1 in `right` means that the left table has no
     partner and stays as it is.
     """
@@ -94,8 +95,8 @@ class _Round:
 
 @dataclass(frozen=True)
 class _Closing:
-    """A step of the dynamic programme after which each position is a complete domain of `level`. `order`: sorts the
-    positions by domain.
+    """A step of the dynamic programme that ends the merging for `level`: each table is then that of a whole domain of
+    this level. `order`: sorts the tables by domain.
     """
 
     level: int
@@ -138,7 +139,7 @@ class PricingProblem:
         self._touched: Counts = -(-self._members // np.maximum(classes.holds, 1))
 
     def cells(self, shapes: int) -> int:
-        """Return how many numbers the first table has if it has `shapes` shapes."""
+        """Return how many numbers the tables of all classes of nodes have together, for this number of shapes."""
         return shapes * len(self.classes.domain) * (self.most + 1)
 
     def work(self, shapes: int) -> int:

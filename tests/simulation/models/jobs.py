@@ -15,6 +15,7 @@ from simulation.objects import is_finished, is_terminating
 
 JOBS = next(each for each in RESOURCES if each.plural == "jobs")
 JOBS_PATH = "/apis/batch/v1/namespaces/default/jobs"
+JOB_NAME = "batch.kubernetes.io/job-name"
 _INDEX = "batch.kubernetes.io/job-completion-index"
 
 
@@ -47,5 +48,5 @@ class JobController(WorkloadController):
         name = workload["metadata"]["name"]
         for index in map(str, range(workload["spec"]["parallelism"])):
             if index not in have:
-                labels = {"batch.kubernetes.io/job-name": name, _INDEX: index}
+                labels = {JOB_NAME: name, _INDEX: index}
                 self.make(workload, {"generateName": f"{name}-{index}-"}, labels, {_INDEX: index})

@@ -4,6 +4,9 @@ The rules are those of Kubernetes 1.37, pkg/scheduler. The queue is ordered by p
 at least the same priority hold their node (framework/runtime `RunFilterPluginsWithNominatedPods`), gated ones too.
 The nominated node is tried first (`schedule_one.go`, `evaluateNominatedNode`). A preempting pod clears the nominations
 of lower-priority pods on its node (framework/preemption `prepareCandidate`).
+
+A scheduler before 1.37 `forgets`: after its restart it does not count the nomination of a gated pod until the pod
+changes (`scheduling_queue.go`, `moveToActiveQ` returns before a gated pod is entered among the nominated).
 """
 
 from collections.abc import Iterable
@@ -40,11 +43,13 @@ _STRATEGIC = "application/strategic-merge-patch+json"
 
 
 class Scheduler:
-    """One scheduler. `preempts`: whether it evicts pods of lower priority."""
+    """One scheduler. `preempts`: whether it evicts pods of lower priority. `forgets`: whether it is older than 1.37."""
 
-    def __init__(self, hub: WatchHub, process: Process, choices: Choices, *, preempts: bool = True) -> None:
+    def __init__(
+        self, hub: WatchHub, process: Process, choices: Choices, *, preempts: bool = True, forgets: bool = False
+    ) -> None:
         self.api: LocalApi = hub.api
-        self.process, self.choices, self.preempts = process, choices, preempts
+        self.process, self.choices, self.preempts, self.forgets = process, choices, preempts, forgets
         self.paused = False
         self.cycle_weights = (1, 0, 0, 0)
         self.bind_weights = (1, 0, 0)
@@ -55,8 +60,11 @@ class Scheduler:
         """By uid: the node of a pod whose binding is under way."""
         self._tried: dict[str, int] = {}
         """By uid: the number of changes seen when the pod was last found unschedulable."""
+        self._uncounted: set[str] = set()
+        """The UIDs of gated pods whose nominations do not count, because the scheduler has restarted since."""
         self._changes = 0
         self._due = False
+        self._starts = 0
 
     def start(self) -> None:
         """List and watch."""
@@ -64,11 +72,25 @@ class Scheduler:
         for (resource, _, _), thing in store.objects.items():
             if resource == PODS:
                 self._pods[thing["metadata"]["uid"]] = thing
+                if self.forgets and gates_of(thing):
+                    self._uncounted.add(thing["metadata"]["uid"])
             elif resource == NODES:
                 self._nodes[thing["metadata"]["name"]] = thing
         self._hub.add(PlainFeed(self._hub, self.process, PODS, self._take_pod))
         self._hub.add(PlainFeed(self._hub, self.process, NODES, self._take_node))
         self._wake()
+
+    def restart(self, seconds: float) -> None:
+        """End the process, with all that it remembers, and start a new one after so many seconds."""
+        self.process.end()
+        self._hub.drop(self.process)
+        self._starts += 1
+        base = self.process.name.partition(".")[0]
+        self.process = Process(f"{base}.{self._starts}", self.process.engine)
+        for memory in (self._pods, self._nodes, self._assumed, self._tried, self._uncounted):
+            memory.clear()
+        self._due = False
+        self.process.later(seconds, self.start)
 
     def wake(self) -> None:
         """Try every pod again."""
@@ -77,6 +99,7 @@ class Scheduler:
 
     def _take_pod(self, event: Event) -> None:
         uid = event.object["metadata"]["uid"]
+        self._uncounted.discard(uid)
         if event.kind == "DELETED":
             self._pods.pop(uid, None)
             self._assumed.pop(uid, None)
@@ -139,6 +162,8 @@ class Scheduler:
             return
         self._tried[uid] = self._changes
         node = self._preempt(pod) if self.preempts else ""
+        if self.forgets and not node and nominated(pod) and not self._never_preempts(pod) and not self._awaited(pod):
+            self._write(pod, {"nominatedNodeName": None})
         conditions = pod["status"].get("conditions") or ()
         said: Object = next((each for each in conditions if each["type"] == "PodScheduled"), {})
         refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node fits"}
@@ -179,7 +204,7 @@ class Scheduler:
                 continue
             if (node_of(other) or self._assumed.get(uid, "")) == name:
                 yield uid, other
-            elif node_of(other) or uid in self._assumed or nominated(other) != name:
+            elif node_of(other) or uid in self._assumed or uid in self._uncounted or nominated(other) != name:
                 continue
             elif priority_of(other) >= priority_of(pod):
                 yield uid, other
@@ -189,7 +214,7 @@ class Scheduler:
 
         Return the node; "" if that does not help.
         """
-        if pod["spec"].get("preemptionPolicy") == "Never":
+        if self._never_preempts(pod):
             return ""
         found: list[tuple[int, int, str, list[str]]] = []
         for name in sorted(self._nodes):
@@ -208,6 +233,15 @@ class Scheduler:
             if nominated(other) == node and not node_of(other) and priority_of(other) < priority_of(pod):
                 self._write(other, {"nominatedNodeName": None})
         return node
+
+    @staticmethod
+    def _never_preempts(pod: Object) -> bool:
+        return bool(pod["spec"].get("preemptionPolicy") == "Never")
+
+    def _awaited(self, pod: Object) -> bool:
+        """Whether pods of lower priority terminate on the pod's nominated node: then it keeps its nomination."""
+        name = nominated(pod)
+        return any(self._is_lower(other, pod, name) and is_terminating(other) for other in self._pods.values())
 
     def _is_lower(self, other: Object, pod: Object, name: str) -> bool:
         """Whether the other pod runs on the node and has a lower priority."""

@@ -1,0 +1,43 @@
+"""Which devices a ResourceClaim gets: the planner's answer, and what a claim's `status.allocation` says."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class DeviceId(NamedTuple):
+    """The identity of a device in the cluster: its driver, the name of its pool, and its name within the pool."""
+
+    driver: str
+    pool: str
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class AllocatedDevice:
+    """One device that a claim gets.
+
+    `request`: the name of the request in the claim's `spec.devices.requests`, as the API server writes it in
+    `status.allocation.devices.results` ("gpu", or "gpu/large" for a subrequest of `firstAvailable`). `admin_access`:
+    the device is shared for administration, so nobody else loses it.
+    """
+
+    request: str
+    device: DeviceId
+    admin_access: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimAllocation:
+    """The devices of one claim, all usable on one node.
+
+    `namespace` and `name`: the claim's. The name is "" as long as the claim of a template does not exist; `pod_claim`
+    is the entry of `spec.resourceClaims` of the pod that the claim is made for, "" for a claim that the pod names.
+    `pods`: the names of the members that use the claim; several only for a claim that they share.
+    """
+
+    namespace: str
+    name: str
+    node: str
+    devices: tuple[AllocatedDevice, ...]
+    pods: tuple[str, ...]
+    pod_claim: str = ""

@@ -1,0 +1,87 @@
+"""Which claims hold which devices, and which rules taint devices: what the controller reads to take devices."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from cluster.devices.allocation import DeviceId
+from kube.devices import DeviceClass, DeviceRequestAllocationResult, DeviceTaintRule, ResourceClaim
+from kube.keys import DEVICE_RULE, TAKING
+
+CLAIMS_PATH = "/apis/resource.k8s.io/v1/resourceclaims"
+"""The API path of the ResourceClaims of all namespaces. Kubernetes 1.34 and later serve it."""
+RULES_PATH = "/apis/resource.k8s.io/v1/devicetaintrules"
+"""The API path of DeviceTaintRules. Kubernetes 1.37 and later serve it."""
+
+
+@dataclass(frozen=True)
+class DeviceView:
+    """The claims, rules and DeviceClasses of the cluster at one instant.
+
+    `known`: whether the claims have been read; until then nothing is known about devices. `taints`: whether the API
+    server serves DeviceTaintRules.
+    """
+
+    claims: tuple[ResourceClaim, ...] = ()
+    rules: tuple[DeviceTaintRule, ...] = ()
+    classes: Mapping[str, DeviceClass] = field(default_factory=dict)
+    known: bool = False
+    taints: bool = False
+
+    @cached_property
+    def by_key(self) -> Mapping[str, ResourceClaim]:
+        """The claims by `namespace/name`."""
+        return {claim.key: claim for claim in self.claims}
+
+    @cached_property
+    def holders(self) -> Mapping[DeviceId, tuple[ResourceClaim, ...]]:
+        """By device: the allocated claims that have it for themselves. More than one is a double allocation."""
+        found = defaultdict[DeviceId, list[ResourceClaim]](list)
+        for claim in self.claims:
+            for device in devices_of_claim(claim):
+                if not device.admin_access and not device.share_id:
+                    found[device_id(device)].append(claim)
+        return {device: tuple(claims) for device, claims in found.items()}
+
+    @cached_property
+    def by_consumer(self) -> Mapping[str, tuple[ResourceClaim, ...]]:
+        """By UID of a pod: the allocated claims that are reserved for it."""
+        found = defaultdict[str, list[ResourceClaim]](list)
+        for claim in self.claims:
+            if claim.status.allocation is not None:
+                for uid in consumers(claim):
+                    found[uid].append(claim)
+        return {uid: tuple(claims) for uid, claims in found.items()}
+
+    def held_for(self, uids: Collection[str]) -> tuple[ResourceClaim, ...]:
+        """Return the allocated claims that are reserved for any of these pods, each once, in the order of names."""
+        found = {claim.key: claim for uid in uids for claim in self.by_consumer.get(uid, ())}
+        return tuple(found[key] for key in sorted(found))
+
+
+NO_DEVICES = DeviceView()
+"""The view of a cluster in which no DeviceClass exists."""
+
+
+def without_taking(rules: Iterable[DeviceTaintRule]) -> tuple[DeviceTaintRule, ...]:
+    """Return the rules that count for a plan: all except those by which the controller takes devices for plans.
+
+    The plans in force themselves say which devices they take.
+    """
+    return tuple(each for each in rules if each.metadata.labels.get(DEVICE_RULE) != TAKING)
+
+
+def devices_of_claim(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
+    """Return the devices of the claim; empty if it is not allocated."""
+    return claim.status.allocation.devices.results if claim.status.allocation is not None else ()
+
+
+def device_id(result: DeviceRequestAllocationResult) -> DeviceId:
+    """Return the identity of an allocated device."""
+    return DeviceId(result.driver, result.pool, result.device)
+
+
+def consumers(claim: ResourceClaim) -> frozenset[str]:
+    """Return the UIDs of the pods that the claim is reserved for."""
+    return frozenset(each.uid for each in claim.status.reserved_for)

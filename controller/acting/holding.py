@@ -1,0 +1,212 @@
+"""Takes devices for gangs: taints, allocates, gives up, yields (docs/decisions/0045).
+
+The order of the writes of one plan: rules that taint the pools of its devices, one status write for each claim, the
+deletion of the rules. Between two of them the scheduler must have seen the earlier ones, which probes show. Each step
+is derived from claims and rules, so a new leader continues where the last one stopped.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from cluster.devices.allocation import DeviceId
+from cluster.devices.holdings import DeviceView
+from controller.acting.device_probes import ClaimProbes, TaintProbes, Wanted
+from controller.cluster_view import ClusterView
+from controller.reconcile_state import Effects, ReconcileState
+from controller.release.devices import (
+    DevicePlan,
+    PlannedClaim,
+    Pool,
+    allocation_status,
+    device_plan,
+    in_flight,
+    is_ours,
+    is_rule,
+    plan_of,
+    taking_rule,
+    wanting,
+    yielding_rule,
+)
+from controller.release.next_step import GiveUp, Hold, Taint, Untaint, Yield
+from controller.writes.writer import Writer, Written
+from gangs.model import Gang
+from kube.devices import DeviceTaintRule, ResourceClaim
+from kube.keys import GATE, TAKING, YIELDING
+from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
+
+DeviceStep = Taint | GiveUp | Hold | Yield | Untaint
+"""A step about devices for which the controller writes."""
+RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
+
+
+class DeviceHolder:
+    """Carries out the steps about devices of all gangs. Its only memory is which plans probes have confirmed."""
+
+    def __init__(self, writer: Writer, *, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._claim_probes = ClaimProbes(writer)
+        self._taint_probes = TaintProbes(writer)
+
+    def read(self, cluster_view: ClusterView) -> None:
+        """Check whether the scheduler has tried the present probes."""
+        if cluster_view.devices.known:
+            self._claim_probes.read_with(cluster_view.system, cluster_view.devices)
+            self._taint_probes.read_with(cluster_view.system, cluster_view.devices)
+
+    def finish(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> None:
+        """Send the next probes after the steps of all gangs. Delete rules and probes that no plan needs."""
+        view = cluster_view.devices
+        if not view.known:
+            return
+        records = [each.record for each in gang_states if each.record is not None and each.record.claims]
+        plan_ids = {record.plan_id for record in records}
+        for probes in (self._claim_probes, self._taint_probes):
+            probes.keep(plan_ids)
+            probes.send()
+            probes.clean(view)
+        needed = {each.record.plan_id for each in gang_states if each.record is not None and _is_taking(each, view)}
+        self._delete_rules(each for each in view.rules if is_rule(each, TAKING) and plan_of(each) not in needed)
+        self._delete_rules(each for each in view.rules if is_rule(each, YIELDING) and _is_free(each, view))
+
+    def act(self, gang_state: ReconcileState, step: DeviceStep, cluster_view: ClusterView) -> Effects:
+        """Carry out a step about devices."""
+        match step:
+            case Taint(pools):
+                return self.taint(gang_state, pools)
+            case GiveUp(claims):
+                return self.give_up(gang_state, claims)
+            case Hold(devices, claims):
+                return self.hold(devices, claims, cluster_view)
+            case Yield(devices, doubled):
+                return self.yield_devices(gang_state, devices, doubled)
+            case Untaint(_, rules):
+                return self.untaint(gang_state, rules, cluster_view)
+
+    def taint(self, gang_state: ReconcileState, pools: Iterable[Pool]) -> Effects:
+        """Create the rules that keep new claims off these pools."""
+        if gang_state.record is None:
+            return Effects()
+        plan_id = gang_state.record.plan_id
+        self._taint_probes.forget(plan_id)
+        return Effects.of(
+            self._writer.all(partial(self._writer.create, RULES, taking_rule(plan_id, pool)) for pool in pools)
+        )
+
+    def hold(self, devices: DevicePlan, claims: Sequence[PlannedClaim], cluster_view: ClusterView) -> Effects:
+        """Allocate the planned devices to these claims, once the scheduler allocates the devices to no other claim.
+
+        Nothing is written before the scheduler has seen the rules. Nothing is written either while the scheduler may be
+        about to bind a pod for which it chose a device before that.
+        """
+        if not self._seen_rules(devices):
+            return Effects()
+        if in_flight(devices.view, cluster_view.live.values(), _nodes(devices)) is not None:
+            return Effects()
+        self._claim_probes.forget(devices.plan_id)
+        now = rfc3339(self._clock.wall())
+        answers = self._writer.each(
+            partial(self._writer.allocate, each.claim, allocation_status(each, devices.view, now), devices.plan_id)
+            for each in claims
+            if each.claim is not None
+        )
+        written = [each for answer in answers for each in answer]
+        held = all(answer and answer[-1].done for answer in answers)
+        if held and {each.allocation for each in claims} == {each.allocation for each in devices.unheld}:
+            self._claim_probes.want(devices.plan_id)
+        return Effects.of(written, settled=held)
+
+    def untaint(
+        self, gang_state: ReconcileState, rules: Iterable[DeviceTaintRule], cluster_view: ClusterView
+    ) -> Effects:
+        """Delete these rules once the scheduler has seen the allocations of the plan."""
+        if not self.released(gang_state, cluster_view):
+            return Effects()
+        return Effects.of(self._delete_rules(rules))
+
+    def released(self, gang_state: ReconcileState, cluster_view: ClusterView) -> bool:
+        """Return whether the scheduler has seen all allocations of the plan, and binds no pod that may double one.
+
+        If it is not known, ask for a probe.
+        """
+        record = gang_state.record
+        if record is None or not self._claim_probes.seen(record.plan_id):
+            return False
+        devices = device_plan(gang_state.gang, record, cluster_view.devices)
+        return in_flight(devices.view, cluster_view.live.values(), _nodes(devices)) is None
+
+    def yield_devices(self, gang_state: ReconcileState, devices: DevicePlan, doubled: Iterable[DeviceId]) -> Effects:
+        """Give up the claims of the plan, because other claims have the devices `doubled`, too.
+
+        If one of two claims on a device is deallocated, the scheduler counts the device as free although the other
+        claim has it. So the device is tainted first, and stays tainted until the other claim has ended. A probe can
+        only show that the scheduler has seen a rule of a whole pool, so the pool is tainted meanwhile, too. Rules come
+        by one watch: the scheduler sees the rule of the device before the end of the rule of the pool.
+        """
+        if devices.view.taints:
+            existing = {each.metadata.name for each in devices.view.rules}
+            rules = [yielding_rule(devices.plan_id, device) for device in doubled]
+            rules += [taking_rule(devices.plan_id, pool) for pool in devices.untainted]
+            missing = [each for each in rules if each["metadata"]["name"] not in existing]
+            if missing:
+                self._taint_probes.forget(devices.plan_id)
+                return Effects.of([self._writer.create(RULES, each) for each in missing])
+            if not self._seen_rules(devices):
+                return Effects()
+        held = (each.claim for each in devices.claims if each.as_planned)
+        return self.give_up(gang_state, [claim for claim in held if claim is not None and is_ours(claim)])
+
+    def give_up(self, gang_state: ReconcileState, claims: Iterable[ResourceClaim]) -> Effects:
+        """Deallocate claims of gated members, each in one write."""
+        uids = _gated(gang_state.gang)
+        return Effects.of(self._writer.all(partial(self._writer.give_up, claim, uids) for claim in claims))
+
+    def held_by(self, gang_state: ReconcileState, cluster_view: ClusterView) -> tuple[ResourceClaim, ...]:
+        """Return the claims with devices that the controller has allocated for gated members of the gang."""
+        view = cluster_view.devices
+        return tuple(filter(is_ours, view.held_for(_gated(gang_state.gang)))) if view.claims else ()
+
+    def _seen_rules(self, devices: DevicePlan) -> bool:
+        """Return whether the scheduler has seen the rules of the plan. If it is not known, ask for a probe.
+
+        Where the API server serves no rules: whether the scheduler has seen the claims, which fences off pods that it
+        is about to bind.
+        """
+        found = wanting(devices, devices.pools[-1]) if devices.view.taints and devices.pools else None
+        if found is None:
+            return True
+        return self._taint_probes.ask(devices.plan_id, Wanted(_newest(devices.rules), *found))
+
+    def _delete_rules(self, rules: Iterable[DeviceTaintRule]) -> list[Written]:
+        return self._writer.all(
+            partial(self._writer.delete, f"{RULES}/{each.metadata.name}", each.metadata.uid) for each in rules
+        )
+
+
+def _nodes(devices: DevicePlan) -> frozenset[str]:
+    return frozenset(each.allocation.node for each in devices.claims)
+
+
+def _newest(rules: Iterable[DeviceTaintRule]) -> int:
+    """Return the highest resourceVersion of these rules, as a number; 0 without rules."""
+    versions = (each.metadata.resource_version for each in rules)
+    return max((int(each) for each in versions if each.isdigit()), default=0)
+
+
+def _gated(gang: Gang) -> frozenset[str]:
+    return frozenset(each.pod.metadata.uid for each in gang.members if each.pod.gated_by(GATE))
+
+
+def _is_taking(gang_state: ReconcileState, view: DeviceView) -> bool:
+    """Return whether the gang's plan in force needs its rules: it has claims whose members are gated."""
+    record = gang_state.record
+    return record is not None and bool(record.claims) and bool(device_plan(gang_state.gang, record, view).claims)
+
+
+def _is_free(rule: DeviceTaintRule, view: DeviceView) -> bool:
+    """Return whether no claim has the device of a rule any more."""
+    selector = rule.spec.device_selector
+    if selector is None:
+        return True
+    device = DeviceId(selector.driver or "", selector.pool or "", selector.device or "")
+    return len(view.holders.get(device, ())) == 0

@@ -1,0 +1,316 @@
+"""Which claims of a plan have their devices, and what keeps the others from them. Pure (docs/decisions/0045).
+
+The state is in the cluster: the allocations of the claims, and the DeviceTaintRules that the controller has created.
+"""
+
+import hashlib
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from cluster.devices.allocation import ClaimAllocation, DeviceId
+from cluster.devices.holdings import DeviceView, consumers, device_id, devices_of_claim
+from controller.release.records import PlanRecord
+from gangs.model import Gang
+from kube.devices import DeviceClaim, DeviceTaintRule, ExactDeviceRequest, ResourceClaim
+from kube.keys import DEVICE_RULE, DEVICES_TAKEN, GATE, PLAN, TAKING, YIELDING
+from kube.objects import Pod
+from kube.placeholders import to_come
+
+Pool = tuple[str, str]
+"""A driver, and the name of one of its pools."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedClaim:
+    """A claim of gated members, with the devices that the plan gives it.
+
+    `claim`: None if it does not exist yet. `pods`: the members that use it, as far as they exist.
+    """
+
+    allocation: ClaimAllocation
+    claim: ResourceClaim | None
+    pods: tuple[Pod, ...]
+
+    @property
+    def as_planned(self) -> bool:
+        """Whether the claim has exactly the planned devices."""
+        if self.claim is None or self.claim.status.allocation is None:
+            return False
+        return set(map(device_id, devices_of_claim(self.claim))) == {each.device for each in self.allocation.devices}
+
+    @property
+    def held(self) -> bool:
+        """Whether the claim has the planned devices and keeps them until its members are released.
+
+        It is reserved for these members. If the scheduler has allocated it, it is reserved for other pods, which keep
+        the devices, and the scheduler reserves it for the members when it binds them.
+        """
+        if self.claim is None or not self.as_planned:
+            return False
+        if not is_ours(self.claim):
+            return bool(consumers(self.claim))
+        return {pod.metadata.uid for pod in self.pods} <= consumers(self.claim)
+
+    @property
+    def exclusive(self) -> tuple[DeviceId, ...]:
+        """The planned devices that no other claim may have."""
+        return tuple(each.device for each in self.allocation.devices if not each.admin_access)
+
+    @property
+    def text(self) -> str:
+        """The claim as messages name it."""
+        if self.allocation.name:
+            return f"ResourceClaim {self.allocation.namespace}/{self.allocation.name}"
+        return f"the ResourceClaim {self.allocation.pod_claim} of pod {', '.join(self.allocation.pods)}"
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePlan:
+    """The claims of a plan whose members are still gated, as the cluster shows them now."""
+
+    plan_id: str
+    claims: tuple[PlannedClaim, ...]
+    view: DeviceView
+
+    @property
+    def missing(self) -> tuple[PlannedClaim, ...]:
+        """The claims that do not exist yet."""
+        return tuple(each for each in self.claims if each.claim is None)
+
+    @property
+    def unheld(self) -> tuple[PlannedClaim, ...]:
+        """The claims that do not have their devices yet."""
+        return tuple(each for each in self.claims if not each.held)
+
+    @property
+    def misallocated(self) -> tuple[ResourceClaim, ...]:
+        """The claims that have other devices than planned."""
+        return tuple(
+            each.claim
+            for each in self.claims
+            if each.claim is not None and each.claim.status.allocation is not None and not each.as_planned
+        )
+
+    @property
+    def pools(self) -> tuple[Pool, ...]:
+        """The pools of the planned devices, in natural order."""
+        return tuple(sorted({(each.driver, each.pool) for claim in self.claims for each in claim.exclusive}))
+
+    @property
+    def rules(self) -> tuple[DeviceTaintRule, ...]:
+        """The rules that keep new claims off the pools for this plan."""
+        return tuple(each for each in self.view.rules if is_rule(each, TAKING) and plan_of(each) == self.plan_id)
+
+    @property
+    def untainted(self) -> tuple[Pool, ...]:
+        """The pools without such a rule; empty if the API server does not serve DeviceTaintRules."""
+        if not self.view.taints:
+            return ()
+        selectors = (each.spec.device_selector for each in self.rules)
+        tainted = {(each.driver, each.pool) for each in selectors if each is not None}
+        return tuple(pool for pool in self.pools if pool not in tainted)
+
+    def rivals(self, claim: PlannedClaim) -> Iterator[tuple[DeviceId, ResourceClaim]]:
+        """Yield each other claim that has a planned device of this claim for itself, with the device."""
+        own = claim.claim.metadata.uid if claim.claim is not None else ""
+        for device in claim.exclusive:
+            for holder in self.view.holders.get(device, ()):
+                if holder.metadata.uid != own:
+                    yield device, holder
+
+    @property
+    def doubled(self) -> tuple[DeviceId, ...]:
+        """The devices that a claim of the plan has, and another claim, too."""
+        held = (each for each in self.claims if each.as_planned)
+        return tuple(sorted({device for claim in held for device, _ in self.rivals(claim)}))
+
+
+def device_plan(gang: Gang, record: PlanRecord, view: DeviceView) -> DevicePlan:
+    """Return the claims of the record whose members are gated, as far as a member exists.
+
+    A claim of which a member has been released belongs to the scheduler from then on.
+    """
+    by_name = {(each.pod.metadata.namespace, each.pod.metadata.name): each.pod for each in gang.members}
+    found = list[PlannedClaim]()
+    for allocation in record.claims:
+        named = (by_name.get((allocation.namespace, name)) for name in allocation.pods)
+        pods = tuple(pod for pod in named if pod is not None and record.node_of(pod.metadata.uid) is not None)
+        there = tuple(pod for pod in pods if not to_come(pod))
+        if there and all(pod.gated_by(GATE) for pod in pods):
+            found.append(PlannedClaim(allocation, _claim_of(allocation, there, view), there))
+    return DevicePlan(record.plan_id, tuple(found), view)
+
+
+def _claim_of(allocation: ClaimAllocation, pods: Iterable[Pod], view: DeviceView) -> ResourceClaim | None:
+    """Return the claim; None if it does not exist yet, or not for all of these pods."""
+    names = {allocation.name} if allocation.name else set[str]()
+    for pod in pods if allocation.pod_claim else ():
+        names.add(claim_names(pod).get(allocation.pod_claim, ""))
+    if len(names) != 1:
+        return None
+    claim = view.by_key.get(f"{allocation.namespace}/{names.pop()}")
+    return claim if claim is not None and claim.metadata.deletion_timestamp is None else None
+
+
+def claim_names(pod: Pod) -> Mapping[str, str]:
+    """Return the names of the pod's claims, by their entries in `spec.resourceClaims`, as far as the claims exist."""
+    made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
+    named = {each.get("name", ""): each.get("resourceClaimName") or "" for each in pod.spec.resource_claims}
+    return {entry: name or made.get(entry, "") for entry, name in named.items() if name or made.get(entry)}
+
+
+def in_flight(view: DeviceView, pods: Iterable[Pod], nodes: Container[str]) -> Pod | None:
+    """Return a pod that the scheduler may be about to bind, with devices that no claim shows yet; None if none is.
+
+    The scheduler nominates such a pod for its node first, then writes its claims, and binds it last
+    (kube-scheduler, `schedule_one.go`, `bindingCycle`).
+
+    :param nodes: the nodes of the devices in question.
+    """
+    for pod in pods:
+        if not pod.spec.resource_claims or pod.bound or pod.spec.scheduling_gates or pod.finished:
+            continue
+        if pod.status.nominated_node_name in nodes and not _has_all_devices(pod, view):
+            return pod
+    return None
+
+
+def _has_all_devices(pod: Pod, view: DeviceView) -> bool:
+    claims = (view.by_key.get(f"{pod.metadata.namespace}/{name}") for name in claim_names(pod).values())
+    return all(claim is not None and claim.status.allocation is not None for claim in claims)
+
+
+def is_ours(claim: ResourceClaim) -> bool:
+    """Return whether the controller has marked the claim, before it allocated devices to it."""
+    return PLAN in claim.metadata.annotations
+
+
+def is_rule(rule: DeviceTaintRule, purpose: str) -> bool:
+    """Return whether the controller created the rule for this purpose (`TAKING` or `YIELDING`)."""
+    return rule.metadata.labels.get(DEVICE_RULE) == purpose
+
+
+def plan_of(rule: DeviceTaintRule) -> str:
+    """Return the plan for which the rule was created."""
+    return rule.metadata.annotations.get(PLAN, "")
+
+
+def taking_rule(plan_id: str, pool: Pool) -> dict[str, Any]:
+    """Return the manifest of the rule that keeps new claims off a pool while the plan takes its devices.
+
+    Equal arguments give equal names, so a rule cannot exist twice.
+    """
+    driver, name = pool
+    return _rule(TAKING, plan_id, {"driver": driver, "pool": name})
+
+
+def yielding_rule(plan_id: str, device: DeviceId) -> dict[str, Any]:
+    """Return the manifest of the rule that keeps new claims off a device that two claims have."""
+    return _rule(YIELDING, plan_id, {"driver": device.driver, "pool": device.pool, "device": device.device})
+
+
+def _rule(purpose: str, plan_id: str, selector: Mapping[str, str]) -> dict[str, Any]:
+    name = hashlib.sha256("/".join((plan_id, *selector.values())).encode()).hexdigest()[:16]
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceTaintRule",
+        "metadata": {
+            "name": f"phalanx-{purpose}-{name}",
+            "labels": {DEVICE_RULE: purpose},
+            "annotations": {PLAN: plan_id},
+        },
+        "spec": {
+            "deviceSelector": dict(selector),
+            "taint": {"key": DEVICES_TAKEN, "value": purpose, "effect": "NoSchedule"},
+        },
+    }
+
+
+def allocation_status(planned: PlannedClaim, view: DeviceView, now: str) -> dict[str, Any]:
+    """Return the status that gives a claim its planned devices and reserves it for its members, in one write.
+
+    An allocation that is as planned already stays word by word. Otherwise the fields are those that kube-scheduler
+    writes (dynamic-resource-allocation, `structured`): the devices, with the tolerations of their requests; the
+    parameters of classes and claim; the node; the time.
+
+    :param now: the present time, RFC 3339.
+    """
+    claim = planned.claim
+    known = {each.uid: each for each in claim.status.reserved_for} if claim is not None else {}
+    consumers = [{"resource": each.resource, "name": each.name, "uid": each.uid} for each in known.values()]
+    consumers += [
+        {"resource": "pods", "name": pod.metadata.name, "uid": pod.metadata.uid}
+        for pod in planned.pods
+        if pod.metadata.uid not in known
+    ]
+    status: dict[str, Any] = {"reservedFor": consumers}
+    if planned.as_planned or claim is None:
+        return status
+    spec = claim.spec.devices
+    requests = dict(_requests(spec))
+    results = [
+        {
+            "request": each.request,
+            "driver": each.device.driver,
+            "pool": each.device.pool,
+            "device": each.device.device,
+            **({"adminAccess": True} if each.admin_access else {}),
+            **_tolerations(requests.get(each.request)),
+        }
+        for each in planned.allocation.devices
+    ]
+    used = list(dict.fromkeys(each.request for each in planned.allocation.devices))
+    config = [
+        {"source": "FromClass", **each}
+        for request in used
+        if request in requests and (found := view.classes.get(requests[request].device_class_name)) is not None
+        for each in found.spec.config
+    ]
+    config += [{"source": "FromClaim", **each} for each in spec.config if _concerns(each, used)]
+    field = {"key": "metadata.name", "operator": "In", "values": [planned.allocation.node]}
+    status["allocation"] = {
+        "devices": {"results": results, **({"config": config} if config else {})},
+        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [field]}]},
+        "allocationTimestamp": now,
+    }
+    return status
+
+
+def _requests(spec: DeviceClaim) -> Iterator[tuple[str, ExactDeviceRequest]]:
+    """Yield the requests of a claim by name; a subrequest of `firstAvailable` as `request/name`."""
+    for each in spec.requests:
+        if each.exactly is not None:
+            yield each.name, each.exactly
+        for choice in each.first_available:
+            yield f"{each.name}/{choice.name}", choice
+
+
+def _tolerations(request: ExactDeviceRequest | None) -> dict[str, Any]:
+    found = request.tolerations if request is not None else ()
+    return {"tolerations": [msgspec.to_builtins(each) for each in found]} if found else {}
+
+
+def _concerns(config: Mapping[str, Any], used: Iterable[str]) -> bool:
+    """Return whether parameters of a claim concern one of the requests that got devices; without names: all of them."""
+    names = config.get("requests") or ()
+    return not names or any(each in names or each.partition("/")[0] in names for each in used)
+
+
+def wanting(devices: DevicePlan, pool: Pool) -> tuple[str, dict[str, Any]] | None:
+    """Return a node, and the spec of a claim that wants a device of this pool there, like a claim of the plan.
+
+    The claim tolerates no taint. None if no claim of the plan wants a device of the pool.
+    """
+    for planned in devices.claims:
+        requests = dict(_requests(planned.claim.spec.devices)) if planned.claim is not None else {}
+        for each in planned.allocation.devices:
+            if (each.device.driver, each.device.pool) != pool or each.admin_access or each.request not in requests:
+                continue
+            request = requests[each.request]
+            selectors = [msgspec.to_builtins(each) for each in request.selectors]
+            wanted = {"deviceClassName": request.device_class_name, "selectors": selectors}
+            return planned.allocation.node, {"devices": {"requests": [{"name": "probe", "exactly": wanted}]}}
+    return None

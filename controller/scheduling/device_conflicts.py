@@ -1,0 +1,203 @@
+"""Invalidates plans that lose their devices: to another plan, or to a waiting pod of higher priority.
+
+kube-scheduler never takes devices from a claim, whatever the priority of the pod that needs them. So the controller
+itself gives up the devices of gangs that are not released (docs/decisions/0045).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cluster.devices.allocation import DeviceId
+from cluster.devices.holdings import DeviceView, consumers
+from cluster.eligibility.nodes import Eligibility
+from cluster.snapshot import Snapshot
+from controller.cluster_view import ClusterView
+from controller.reconcile_state import ReconcileState
+from controller.release.devices import DevicePlan, claim_names, device_plan
+from controller.release.next_step import Cause, NeedPlan
+from gangs.model import GangKey
+from kube.devices import ResourceClaim
+from kube.keys import GATE
+from kube.objects import Pod
+from planning.decision import Decision
+from timing.clock import SYSTEM_CLOCK, Clock
+
+YIELD_SECONDS = 5.0
+"""Seconds for which a pod of higher priority must have waited for devices before a gang gives up its own.
+
+kube-scheduler binds most pods within a second. A pod that waits longer gets no devices that are free.
+"""
+_UNSCHEDULABLE = "Unschedulable"
+
+
+@dataclass(frozen=True, slots=True)
+class _Holding:
+    """A gang with a plan in force, and the claims of its gated members."""
+
+    gang_state: ReconcileState
+    devices: DevicePlan
+
+    @property
+    def rank(self) -> tuple[int, bool, str, GangKey]:
+        """The order in which gangs keep a device that several plans have."""
+        gang = self.gang_state.gang
+        return -gang.priority, bool(self.devices.unheld), gang.created or "", gang.key
+
+
+class DeviceConflicts:
+    """Finds the plans whose devices another plan has, or a waiting pod of higher priority needs.
+
+    It remembers since when pods wait, and for which pods devices were given up already. The memory is not durable: a
+    new leader lets the pods wait once more.
+    """
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
+        self._since: dict[str, float] = {}
+        self._served: set[str] = set()
+
+    def find(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, NeedPlan]:
+        """Return a step `NeedPlan` for each gang whose plan is invalidated: its devices are given up."""
+        view = cluster_view.devices
+        holding = [
+            _Holding(each, device_plan(each.gang, each.record, view))
+            for each in gang_states
+            if each.record is not None and each.record.claims and not isinstance(each.step, NeedPlan)
+        ]
+        holding = [each for each in holding if each.devices.claims]
+        if not holding:
+            self._since.clear()
+            self._served.clear()
+            return {}
+        found = dict(_twice_planned(holding))
+        left = [each for each in holding if each.gang_state.gang.key not in found]
+        return found | dict(self._needed(left, cluster_view))
+
+    def _needed(self, holding: Sequence[_Holding], cluster_view: ClusterView) -> Iterator[tuple[GangKey, NeedPlan]]:
+        """Yield the gangs that give up their devices for a waiting pod: for each pod the one of lowest priority."""
+        view, now = cluster_view.devices, self._clock.monotonic()
+        waiting = {pod.metadata.uid: pod for pod in cluster_view.live.values() if _waits(pod, view)}
+        self._since = {uid: self._since.get(uid, now) for uid in waiting}
+        self._served.intersection_update(waiting)
+        given = set[GangKey]()
+        for uid, pod in waiting.items():
+            if uid in self._served or now - self._since[uid] < YIELD_SECONDS:
+                continue
+            able = [each for each in holding if each.gang_state.gang.key not in given]
+            found = _lowest_that_helps(pod, able, cluster_view.snapshot, view)
+            if found is None:
+                continue
+            self._served.add(uid)
+            given.add(found.gang_state.gang.key)
+            why = f"pod {pod.key} of priority {pod.spec.priority or 0} needs its devices"
+            yield found.gang_state.gang.key, NeedPlan(why, found.gang_state.held, Cause.DEVICES_NEEDED)
+
+
+def beside_device_plans(cluster_view: ClusterView, gang_states: Iterable[ReconcileState]) -> ClusterView:
+    """Return the cluster view in which the devices of plans in force are taken, so that new plans count them so.
+
+    A claim that has its devices already counts by itself.
+    """
+    devices = cluster_view.snapshot.devices
+    if devices is None:
+        return cluster_view
+    promised = [
+        claim.allocation
+        for each in gang_states
+        if each.record is not None and each.record.claims and not isinstance(each.step, NeedPlan)
+        for claim in device_plan(each.gang, each.record, cluster_view.devices).claims
+        if not claim.as_planned
+    ]
+    if not promised:
+        return cluster_view
+    return replace(cluster_view, snapshot=replace(cluster_view.snapshot, devices=devices.with_planned(promised)))
+
+
+def device_lost(decision: Decision, cluster_view: ClusterView) -> str:
+    """Return why devices of a new plan are not free any more; "" if they are, once the plan's victims are gone."""
+    gone = {each.uid for each in decision.evictions}
+    own = {each.member.pod.metadata.uid for each in decision.assignments}
+    priority = decision.gang.priority if decision.gang is not None else 0
+    for device in _planned(decision):
+        for holder in cluster_view.devices.holders.get(device, ()):
+            pods = [cluster_view.live.get(uid) for uid in consumers(holder) - gone - own]
+            if any(pod is None or not _gives_way(pod, priority) for pod in pods) or not holder.status.reserved_for:
+                return f"device {device.device} of pool {device.pool} is allocated to ResourceClaim {holder.key} by now"
+    return ""
+
+
+def frees_devices(decision: Decision, cluster_view: ClusterView) -> bool:
+    """Return whether a victim of the plan has a device that the plan needs."""
+    gone = {each.uid for each in decision.evictions}
+    holders = cluster_view.devices.holders
+    return any(consumers(holder) & gone for device in _planned(decision) for holder in holders.get(device, ()))
+
+
+def _planned(decision: Decision) -> Iterator[DeviceId]:
+    for assignment in decision.assignments:
+        for claim in assignment.devices:
+            yield from (each.device for each in claim.devices if not each.admin_access)
+
+
+def _gives_way(pod: Pod, priority: int) -> bool:
+    """Return whether devices are only held for the pod, for a plan of lower priority, or the pod is ending."""
+    return pod.terminating or (pod.gated_by(GATE) and (pod.spec.priority or 0) < priority)
+
+
+def _twice_planned(holding: Iterable[_Holding]) -> Iterator[tuple[GangKey, NeedPlan]]:
+    """Yield the gangs whose plans have a device that the plan of a gang before them has.
+
+    Gangs of higher priority come first, then gangs that hold their devices, then older gangs.
+    """
+    taken = dict[DeviceId, GangKey]()
+    for each in sorted(holding, key=lambda one: one.rank):
+        own = [device for claim in each.devices.claims for device in claim.exclusive]
+        lost = next((device for device in own if device in taken), None)
+        if lost is None:
+            taken |= dict.fromkeys(own, each.gang_state.gang.key)
+        else:
+            why = f"gang {taken[lost]} takes device {lost.device} of pool {lost.pool}"
+            yield each.gang_state.gang.key, NeedPlan(why, each.gang_state.held, Cause.DEVICES_TAKEN)
+
+
+def _waits(pod: Pod, view: DeviceView) -> bool:
+    """Return whether the scheduler has tried the pod and found no node, and a claim of the pod has no devices."""
+    if not pod.spec.resource_claims or pod.bound or pod.spec.scheduling_gates or pod.terminating:
+        return False
+    refused = any(each.type == "PodScheduled" and each.reason == _UNSCHEDULABLE for each in pod.status.conditions)
+    return refused and not pod.status.nominated_node_name and any(True for _ in _unallocated(pod, view))
+
+
+def _unallocated(pod: Pod, view: DeviceView) -> Iterator[ResourceClaim]:
+    for name in claim_names(pod).values():
+        claim = view.by_key.get(f"{pod.metadata.namespace}/{name}")
+        if claim is not None and claim.status.allocation is None:
+            yield claim
+
+
+def _lowest_that_helps(pod: Pod, holding: Iterable[_Holding], snapshot: Snapshot, view: DeviceView) -> _Holding | None:
+    """Return the gang of lowest priority, the youngest first, whose devices may help the pod; None if there is none.
+
+    The gang's priority is lower than the pod's, it holds devices of a DeviceClass that the pod asks for, and the pod
+    may use their node.
+    """
+    wanted = {name for claim in _unallocated(pod, view) for name in _classes(claim)}
+    eligible = Eligibility(pod, snapshot)
+    for each in sorted(holding, key=lambda one: one.rank, reverse=True):
+        if each.gang_state.gang.priority >= (pod.spec.priority or 0):
+            continue
+        for claim in each.devices.claims:
+            state = snapshot.state(claim.allocation.node)
+            if claim.claim is None or state is None or wanted.isdisjoint(_classes(claim.claim)):
+                continue
+            if not eligible.exclusion(state):
+                return each
+    return None
+
+
+def _classes(claim: ResourceClaim) -> Iterator[str]:
+    """Yield the DeviceClasses that the claim asks for."""
+    for request in claim.spec.devices.requests:
+        for each in (request.exactly, *request.first_available):
+            if each is not None:
+                yield each.device_class_name

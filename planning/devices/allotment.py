@@ -1,0 +1,122 @@
+"""Which devices each member of a plan gets: an exact choice by search, after the solver has chosen the nodes."""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from cluster.devices.allocation import AllocatedDevice, ClaimAllocation
+from cluster.devices.inventory import Flags
+from planning.devices.columns import DeviceColumns, freed
+from planning.devices.demands import ClaimDemand, NotPlannedError
+from planning.devices.kinds import accepted
+from planning.devices.node_search import Choice, NodeSearch, node_devices
+
+Allocations = dict[str, tuple[ClaimAllocation, ...]]
+"""The devices of members' claims, by the pod's `namespace/name`."""
+
+
+class AllotmentError(Exception):
+    """No devices are found on a node for the members that the plan puts there.
+
+    The columns rule out that there are none. But the search for them may take too long.
+    """
+
+
+def allotted(placed: Iterable[tuple[str, str]], victims: Collection[str], columns: DeviceColumns) -> Allocations:
+    """Return the allocations of the claims of newly placed members.
+
+    `placed`: these members in the order of rank, each as `namespace/name` with its node. `victims`: the evicted pods.
+    The choice is the same for the same input: members in their order get the preferred alternatives and the first
+    devices that leave enough for the other members. Raises `AllotmentError`.
+    """
+    by_node: dict[str, list[str]] = {}
+    for pod, node in placed:
+        if pod in columns.demands:
+            by_node.setdefault(node, []).append(pod)
+    free = columns.free.copy()
+    free[list(freed(frozenset(victims), columns.devices, columns.gone))] = True
+    found: Allocations = {}
+    for node, pods in by_node.items():
+        found |= _on(node, pods, free, columns)
+    return found
+
+
+def _on(node: str, pods: Sequence[str], free: Flags, columns: DeviceColumns) -> Allocations:
+    """Return the allocations of the pods on one node. `free`: the devices of the inventory that they may get."""
+    claims = [(pod, claim) for pod in pods for claim in columns.demands[pod].claims]
+    chosen = _chosen(node, [claim for _, claim in claims], free, columns)
+    ids = columns.devices.inventory.ids
+    found: Allocations = dict.fromkeys(pods, ())
+    for (pod, claim), devices in zip(claims, chosen, strict=True):
+        got = tuple(
+            AllocatedDevice(request.name, ids[position], admin_access=request.admin) for request, position in devices
+        )
+        users = columns.users.get(claim.shared_as, (pod,)) if claim.shared_as else (pod,)
+        names = tuple(each.partition("/")[2] for each in users)
+        allocation = ClaimAllocation(claim.namespace, claim.name, node, got, names, claim.entry)
+        found[pod] = (*found[pod], allocation)
+    return found
+
+
+def _chosen(node: str, claims: Sequence[ClaimDemand], free: Flags, columns: DeviceColumns) -> list[Choice]:
+    if columns.profiles is None:
+        return _by_number(node, claims, free, columns)
+    search = NodeSearch(
+        columns.devices.inventory, node_devices(node, columns.devices.inventory, free, columns.concerned)
+    )
+    try:
+        found = search.choose([each.asked for each in claims])
+    except NotPlannedError as error:
+        raise AllotmentError(node) from error
+    if found is None:
+        raise AllotmentError(node)
+    return found
+
+
+def _by_number(node: str, claims: Sequence[ClaimDemand], free: Flags, columns: DeviceColumns) -> list[Choice]:
+    """Return the devices of claims for which only numbers matter, by matching."""
+    inventory = columns.devices.inventory
+    slots = [
+        (place, request)
+        for place, claim in enumerate(claims)
+        for (request,) in claim.asked.requests
+        for _ in range(request.count)
+    ]
+    here = [position for position in inventory.on(node) if free[position]]
+    contents = inventory.content[here].tolist()
+    flags = {request.kind: accepted(request.kind, inventory) for _, request in slots}
+    candidates = [
+        [position for position, content in zip(here, contents, strict=True) if flags[request.kind][content]]
+        for _, request in slots
+    ]
+    matched = _matched(candidates)
+    if matched is None:
+        raise AllotmentError(node)
+    found: list[Choice] = [[] for _ in claims]
+    for (place, request), position in zip(slots, matched, strict=True):
+        found[place].append((request, position))
+    return found
+
+
+def _matched(candidates: Sequence[Sequence[int]]) -> list[int] | None:
+    """Return a different device for each slot, from the slot's candidates (augmenting paths, Kuhn's algorithm).
+
+    None if there is no such choice.
+    """
+    holder: dict[int, int] = {}
+
+    def find(slot: int, seen: set[int]) -> bool:
+        for device in candidates[slot]:
+            if device not in holder:
+                holder[device] = slot
+                return True
+        for device in candidates[slot]:
+            if device not in seen:
+                seen.add(device)
+                if find(holder[device], seen):
+                    holder[device] = slot
+                    return True
+        return False
+
+    if not all(find(slot, set()) for slot in range(len(candidates))):
+        return None
+    by_slot = {slot: device for device, slot in holder.items()}
+    return [by_slot[slot] for slot in range(len(candidates))]

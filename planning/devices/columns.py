@@ -1,0 +1,470 @@
+"""Devices as resources of the solver's problem: whole numbers by node, which members ask for and evictions free.
+
+If only numbers of devices matter, the amounts are counts (`planning.devices.by_number`). Otherwise a search finds for
+each content of a node which members it can serve (`planning.devices.by_search`). Either form is exact: a node has
+devices for some members if and only if it has enough of each resource.
+"""
+
+import weakref
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from cluster.devices.claims import Devices
+from cluster.devices.inventory import NOWHERE, Flags, IntColumn, Inventory
+from cluster.evictable_pods import EvictablePods
+from cluster.room_columns import RoomColumn
+from cluster.snapshot import Snapshot
+from gangs.model import Gang, GangKey, Member
+from kube.keys import GATE
+from planning.devices.by_number import limiting_sets, numbers_of
+from planning.devices.by_search import Profile, Profiles
+from planning.devices.demands import (
+    ClaimDemand,
+    DemandTable,
+    NotPlannedError,
+    PodDemand,
+    claims_asked,
+    requests_of,
+)
+from planning.devices.kinds import accepted, check_planned, shares_counters
+from planning.devices.node_search import NodeDevices, concerned_contents, node_devices
+
+_MOST_VICTIMS = 6
+"""The most pods of one node whose evictions are tried in all combinations (64), if more than numbers matter."""
+
+
+class OneNode(NamedTuple):
+    """Pod sets of one gang that share a claim, so that all their members run on one node."""
+
+    gang: GangKey
+    pod_sets: frozenset[str]
+
+
+class Freed(NamedTuple):
+    """The devices that the evictions of pods free. `amounts`: by resource, one amount for each pod.
+
+    `exact`: whether evicting several pods frees just the sum of their amounts. If not, it may free more.
+    """
+
+    amounts: Mapping[str, list[int]]
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceColumns:
+    """The devices of one problem as resources.
+
+    `names`: of the resources. `demands`: what each member with claims needs, by its pod's `namespace/name`. `users`: by
+    pod, the other pods that use its claims, too. `asked`: the amounts of the demands, by pod and resource. `room`: by
+    resource, the free and the terminating amount on each node of the snapshot. `largest`: by resource, the most that a
+    node has if all its devices are free. `free`: which devices of the inventory are free for the gang, those that a
+    terminating pod still uses included. `matching`: by resource, the devices that count in it. `gone`: the pods that
+    count as gone. `notes`: what planning does not consider, for messages.
+    """
+
+    names: tuple[str, ...] = ()
+    demands: Mapping[str, PodDemand] = field(default_factory=dict)
+    users: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    one_node: tuple[OneNode, ...] = ()
+    asked: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    room: Mapping[str, RoomColumn] = field(default_factory=dict)
+    largest: Mapping[str, int] = field(default_factory=dict)
+    free: Flags = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    matching: Mapping[str, Flags] = field(default_factory=dict)
+    gone: frozenset[str] = frozenset()
+    devices: Devices = field(default_factory=Devices)
+    notes: tuple[str, ...] = ()
+    profiles: Profiles | None = None
+    """For claims in which more than numbers matter; None if only numbers do."""
+    concerned: Flags = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    """Which contents some request selects."""
+
+    def freed_by(self, pods: EvictablePods, nodes: Sequence[str]) -> Freed:
+        """Return what evictions of these pods free. `nodes`: the names of the snapshot's nodes."""
+        amounts = {name: [0] * len(pods.keys) for name in self.names}
+        users = {key: place for place, key in enumerate(pods.keys) if key in self.devices.uses_of}
+        exact = not any(self._shared(key, users) for key in users)
+        if self.profiles is None:
+            for key, place in users.items():
+                positions = list(freed((key,), self.devices, self.gone))
+                for name in self.names:
+                    amounts[name][place] = int(self.matching[name][positions].sum())
+            return Freed(amounts, exact)
+        by_node: dict[str, list[str]] = {}
+        for key, place in users.items():
+            by_node.setdefault(nodes[int(pods.node[place])], []).append(key)
+        for node, there in by_node.items():
+            try:
+                found = self._freed_on(node, there, self.profiles)
+            except NotPlannedError:  # the search takes too long
+                found = None
+            if found is None:
+                exact = False
+                continue
+            for key, each in found.items():
+                for name, amount in zip(self.names, each, strict=True):
+                    amounts[name][users[key]] = amount
+        return Freed(amounts, exact)
+
+    def _shared(self, key: str, evictable: Collection[str]) -> bool:
+        """Return whether devices of the pod become free only if other pods are evicted, too."""
+        devices, alone = self.devices, set(freed((key,), self.devices, self.gone))
+        for place in devices.uses_of[key]:
+            others = set(devices.uses[place].consumers) - self.gone - {key}
+            if others and others <= set(evictable):
+                return True
+            if not others and not alone.issuperset(devices.uses[place].positions):
+                return True
+        return False
+
+    def _freed_on(self, node: str, pods: Sequence[str], profiles: Profiles) -> dict[str, tuple[int, ...]] | None:
+        """Return the amounts that each pod's eviction frees on a node; None if evictions do not add up."""
+        inventory = self.devices.inventory
+        concerned = [pod for pod in pods if any(map(self._matters, freed((pod,), self.devices, self.gone)))]
+        if len(concerned) > _MOST_VICTIMS:
+            return None
+
+        found: dict[tuple[str, ...], IntColumn] = {}
+        for size in range(len(concerned) + 1):
+            for some in combinations(concerned, size):
+                free = self.free.copy()
+                free[list(freed(some, self.devices, self.gone))] = True
+                after = node_devices(node, inventory, free, self.concerned)
+                if not profiles.is_exact(after):
+                    return None
+                found[some] = np.array(profiles.amounts(after), dtype=np.int64)
+        single = {pod: found[pod,] - found[()] for pod in concerned}
+        if any((each != found[()] + sum(single[pod] for pod in some)).any() for some, each in found.items()):
+            return None
+        return {pod: tuple(each.tolist()) for pod, each in single.items()}
+
+    def _matters(self, position: int) -> bool:
+        """Return whether a device counts for the gang: a request selects it, or it consumes counters of others."""
+        content = self.devices.inventory.content[position]
+        return bool(self.concerned[content] or self.devices.inventory.contents[content].device.consumes_counters)
+
+    def on(self, nodes: Collection[str]) -> Flags:
+        """Return which devices of the inventory are on one of these nodes."""
+        inventory = self.devices.inventory
+        inside = np.array([*(name in nodes for name in inventory.nodes), False], dtype=np.bool_)
+        found: Flags = inside[inventory.node]  # `NOWHERE` is the last entry
+        return found
+
+
+NO_DEVICES = DeviceColumns()
+NOTHING_FREED = Freed({}, exact=True)
+
+
+def freed(pods: Collection[str], devices: Devices, gone: Collection[str]) -> Iterator[int]:
+    """Yield the devices that become free when these pods (`namespace/name`) go: no other pod has a claim on them.
+
+    `gone`: the pods that count as gone already.
+    """
+    places = dict.fromkeys(place for pod in pods for place in devices.uses_of.get(pod, ()))
+    ended = [devices.uses[one] for one in places if all(p in pods or p in gone for p in devices.uses[one].consumers)]
+    counts = Counter(position for use in ended for position in use.positions)
+    yield from (position for position, count in counts.items() if devices.holders[position] == count)
+
+
+class _Known(NamedTuple):
+    """The last result of `device_columns`, with its arguments."""
+
+    gangs: tuple[Gang, ...]
+    snapshot: weakref.ref[Snapshot]
+    priority: int
+    columns: DeviceColumns
+
+
+_last: list[_Known] = []
+
+
+def device_columns(gangs: Sequence[Gang], snapshot: Snapshot, *, priority: int) -> DeviceColumns:
+    """Return the devices as resources of the problem in which the members of these gangs are placed.
+
+    `priority`: the gangs' priority. Devices that are only held for pods of lower priority count as free. The claims of
+    gangs that ignore them by annotation are not planned. Raises `NotPlannedError`.
+
+    The last result is kept: whether a gang can be planned is asked right before its problem is stated.
+    """
+    every = tuple(gangs)
+    for known in _last[:1]:
+        same = known.snapshot() is snapshot and known.priority == priority and len(known.gangs) == len(every)
+        if same and all(one is other for one, other in zip(known.gangs, every, strict=True)):
+            return known.columns
+    columns = _columns(every, snapshot, priority)
+    if columns is not NO_DEVICES:
+        _last[:] = [_Known(every, weakref.ref(snapshot), priority, columns)]
+    return columns
+
+
+def _columns(gangs: Sequence[Gang], snapshot: Snapshot, priority: int) -> DeviceColumns:
+    devices = snapshot.devices
+    planned = [gang for gang in gangs if not gang.ignores_claims]
+    members = [member for gang in planned for member in gang.members]
+    asking = [each.pod for each in members if each.pod.spec.resource_claims and not each.pod.bound]
+    if devices is None or not asking:
+        return NO_DEVICES
+    if not snapshot.version:
+        _check_running(snapshot, devices)
+    table = DemandTable(devices, frozenset(pod.key for pod in asking if pod.gated_by(GATE)))
+    demands = {pod.key: table.of(pod) for pod in asking}
+    users, one_node = _sharing(planned, demands)
+    if one_node:
+        demands = _carried(demands, users)
+    distinct = tuple({id(each): each for each in demands.values()}.values())
+    requests = requests_of(distinct)
+    for request in requests:
+        check_planned(request, devices.inventory)
+    gone, leaving = _gone(snapshot, members, priority)
+    free, terminating = _free(devices, gone, leaving)
+    start = DeviceColumns(
+        demands=demands,
+        users=users,
+        one_node=one_node,
+        free=free,
+        gone=frozenset(gone | leaving),
+        devices=devices,
+        concerned=concerned_contents(requests, devices.inventory),
+    )
+    simple = all(claim.asked.by_number for demand in distinct for claim in demand.claims)
+    if simple and not any(shares_counters(each, devices.inventory) for each in requests):
+        return _by_number(start, snapshot, terminating)
+    return _by_search(start, snapshot, terminating)
+
+
+def _check_running(snapshot: Snapshot, devices: Devices) -> None:
+    """Raise `NotPlannedError` if files lack the claims of a running pod, so that its devices are not known."""
+    for state in snapshot.nodes:
+        for tenant in state.tenants:
+            if tenant.pod.bound and tenant.pod.spec.resource_claims:
+                claims = [each.claim for each in devices.claims_of(tenant.pod)]
+                if any(claim is None or claim.status.allocation is None for claim in claims):
+                    what = "devices beside those of running pods whose ResourceClaims are not given"
+                    raise NotPlannedError(f"{what} (pod {tenant.pod.key})")
+
+
+def _by_number(start: DeviceColumns, snapshot: Snapshot, terminating: Flags) -> DeviceColumns:
+    inventory = start.devices.inventory
+    by_identity = {id(demand): demand for demand in start.demands.values()}
+    distinct = {one: numbers_of(demand) for one, demand in by_identity.items()}
+    kinds = tuple(dict.fromkeys(kind for each in distinct.values() for kind in each))
+    flags = [accepted(kind, inventory) for kind in kinds]
+    sets = limiting_sets(flags)
+    names = _names([[kinds[one].label for one in one_set] for one_set in sets])
+    matching = {
+        name: np.logical_or.reduce([flags[one] for one in one_set])[inventory.content]
+        for name, one_set in zip(names, sets, strict=True)
+    }
+    asked = {
+        one: {
+            name: sum(each.get(kinds[kind], 0) for kind in one_set) for name, one_set in zip(names, sets, strict=True)
+        }
+        for one, each in distinct.items()
+    }
+    at = _positions(inventory, snapshot)
+    room = {
+        name: RoomColumn(
+            _counted(each & start.free, inventory, at, snapshot).tolist(),
+            _counted(each & start.free & terminating, inventory, at, snapshot).tolist(),
+        )
+        for name, each in matching.items()
+    }
+    return replace(
+        start,
+        names=tuple(names),
+        asked={key: asked[id(demand)] for key, demand in start.demands.items()},
+        room=room,
+        largest={
+            name: max(_counted(each, inventory, at, snapshot).tolist(), default=0) for name, each in matching.items()
+        },
+        matching=matching,
+    )
+
+
+def _by_search(start: DeviceColumns, snapshot: Snapshot, terminating: Flags) -> DeviceColumns:
+    inventory = start.devices.inventory
+    of_pod = {key: claims_asked(demand.claims) for key, demand in start.demands.items() if demand.claims}
+    counts = Counter(of_pod.values())
+    every = np.ones(len(inventory.ids), dtype=np.bool_)
+    contents = _Contents(inventory, start.concerned)
+    at = _positions(inventory, snapshot).tolist()
+    places = {name: place for name, place in zip(inventory.nodes, at, strict=True) if place >= 0}
+    now_at, staying_at = (contents.of(flags) for flags in (start.free, start.free & ~terminating))
+    profiles = Profiles.of(counts, inventory, contents.distinct)
+    most_at = contents.of(every)
+    amounts = [profiles.amounts(each) for each in contents.distinct]
+    order = {profile: place for place, profile in enumerate(profiles.every)}
+    names = _names([[_label(profiles.every[one]) for one in one_set] for one_set in profiles.sets])
+    room = {name: RoomColumn([0] * len(snapshot.nodes), [0] * len(snapshot.nodes)) for name in names}
+    largest = dict.fromkeys(names, 0)
+    for node, place in places.items():
+        now, staying, most = (amounts[each[node]] for each in (now_at, staying_at, most_at))
+        for position, name in enumerate(names):
+            room[name].free[place] = now[position]
+            room[name].terminating[place] = now[position] - staying[position]
+            largest[name] = max(largest[name], most[position])
+    notes = ("the order of alternatives (firstAvailable) in the choice of nodes",)
+    alternatives = any(len(each) > 1 for profile in counts for asked in profile for each in asked.requests)
+    return replace(
+        start,
+        names=tuple(names),
+        asked={key: dict(zip(names, profiles.asked(order[profile]), strict=True)) for key, profile in of_pod.items()},
+        room=room,
+        largest=largest,
+        matching={
+            name: concerned_contents(
+                [
+                    request
+                    for one in one_set
+                    for asked in profiles.every[one]
+                    for alternatives in asked.requests
+                    for request in alternatives
+                ],
+                inventory,
+            )[inventory.content]
+            for name, one_set in zip(names, profiles.sets, strict=True)
+        },
+        notes=notes if alternatives else (),
+        profiles=profiles,
+    )
+
+
+class _Contents:
+    """The distinct contents of nodes. Nodes with equal devices are searched once, whatever the devices' names are.
+
+    `distinct`: a node of each content. `concerned`: the contents of devices that some request selects.
+    """
+
+    def __init__(self, inventory: Inventory, concerned: Flags) -> None:
+        self._inventory, self._concerned = inventory, concerned
+        self._ends = np.searchsorted(inventory.node, np.arange(len(inventory.nodes) + 1)).tolist()
+        self._known: dict[object, int] = {}
+        self.distinct: list[NodeDevices] = []
+
+    def of(self, free: Flags) -> dict[str, int]:
+        """Return the position in `distinct` of each node's content, if these devices are free."""
+        inventory, found = self._inventory, dict[str, int]()
+        for place, name in enumerate(inventory.nodes):
+            here = slice(self._ends[place], self._ends[place + 1])
+            # With counters, the pools of the devices matter, too.
+            own = name if inventory.counters else (name in inventory.incomplete)
+            key = inventory.content[here].tobytes(), free[here].tobytes(), own
+            if key not in self._known:
+                self._known[key] = len(self.distinct)
+                self.distinct.append(node_devices(name, inventory, free, self._concerned))
+            found[name] = self._known[key]
+        return found
+
+
+def _label(profile: Profile) -> str:
+    """Return the kinds of devices in the claims of a profile, for messages."""
+    every = (request for asked in profile for alternatives in asked.requests for request in alternatives)
+    return " and ".join(dict.fromkeys(each.kind.label for each in every))
+
+
+def _names(labels: Iterable[Sequence[str]]) -> list[str]:
+    """Return a name for each set of kinds or profiles, from their labels. Equal names are numbered."""
+    found: list[str] = []
+    counts: Counter[str] = Counter()
+    for each in labels:
+        name = f"devices of {' or '.join(dict.fromkeys(each))}"
+        counts[name] += 1
+        found.append(f"{name} ({counts[name]})" if counts[name] > 1 else name)
+    return found
+
+
+def _sharing(
+    gangs: Sequence[Gang], demands: Mapping[str, PodDemand]
+) -> tuple[dict[str, tuple[str, ...]], tuple[OneNode, ...]]:
+    """Return, by claim that several members name, the members that use it, and the pod sets that are tied to one node.
+
+    Claims and members as `namespace/name`. Raises `NotPlannedError` if a claim is not used by whole pod sets of one
+    gang, all of whose members must start together.
+    """
+    users: dict[str, list[tuple[Gang, Member]]] = {}
+    for gang in gangs:
+        for member in gang.members:
+            for claim in demands[member.pod.key].claims if member.pod.key in demands else ():
+                if claim.shared_as:
+                    users.setdefault(claim.shared_as, []).append((gang, member))
+    tied: list[OneNode] = []
+    for name, each in users.items():
+        if len(each) == 1:
+            continue
+        gang = each[0][0]
+        keys, sets = {member.pod.key for _, member in each}, frozenset(member.pod_set for _, member in each)
+        whole = {member.pod.key for member in gang.members if member.pod_set in sets}
+        together = all(one.min_count >= one.count for one in gang.pod_sets if one.name in sets)
+        if any(other.key != gang.key for other, _ in each) or keys != whole or not together:
+            what = "a claim that only some of the pods share, or that pods share which need not start together"
+            raise NotPlannedError(f"{what} (ResourceClaim {name.partition('/')[2]})")
+        tied.append(OneNode(gang.key, sets))
+    return {name: tuple(member.pod.key for _, member in each) for name, each in users.items()}, tuple(tied)
+
+
+def _carried(demands: Mapping[str, PodDemand], users: Mapping[str, Sequence[str]]) -> dict[str, PodDemand]:
+    """Return the demands with each shared claim only at the first of its users. The others run on the same node."""
+
+    def stays(pod: str, claim: ClaimDemand) -> bool:
+        return not claim.shared_as or users[claim.shared_as][0] == pod
+
+    return {
+        pod: replace(demand, claims=tuple(each for each in demand.claims if stays(pod, each)))
+        for pod, demand in demands.items()
+    }
+
+
+def _gone(snapshot: Snapshot, members: Sequence[Member], priority: int) -> tuple[set[str], set[str]]:
+    """Return the pods whose devices count as free, by `namespace/name`: those that have gone, and those that terminate.
+
+    Gone are pods that earlier plans evict, own members that can still be planned, and pods of lower priority for
+    which devices are only held.
+    """
+    gone, leaving = set(snapshot.evicted_for), set[str]()
+    gone |= {each.pod.key for each in members if each.pod.gated_by(GATE)}
+    devices = snapshot.devices
+    if devices is None or not devices.uses_of:
+        return gone, leaving
+    for state in snapshot.nodes:
+        for tenant in state.departing:
+            if tenant.terminating:
+                leaving.add(tenant.pod.key)
+    for state in snapshot.expecting:
+        for tenant in state.tenants:
+            if tenant.reserved and tenant.priority < priority:
+                gone.add(tenant.pod.key)
+    return gone, leaving
+
+
+def _free(devices: Devices, gone: Collection[str], leaving: Collection[str]) -> tuple[Flags, Flags]:
+    """Return which devices are free, and which of these a terminating pod still uses."""
+    holders: IntColumn = devices.holders.copy()
+    terminating = np.zeros(len(holders), dtype=np.bool_)
+    places = {place for pod in (*gone, *leaving) for place in devices.uses_of.get(pod, ())}
+    for place in places:
+        use = devices.uses[place]
+        if all(pod in gone or pod in leaving for pod in use.consumers):
+            positions = list(use.positions)
+            holders[positions] -= 1
+            terminating[positions] |= any(pod in leaving for pod in use.consumers)
+    free: Flags = holders == 0
+    return free, free & terminating
+
+
+def _positions(inventory: Inventory, snapshot: Snapshot) -> IntColumn:
+    """Return for each node of the inventory its position in the snapshot; -1 if the snapshot lacks it."""
+    return np.array([snapshot.positions.get(name, -1) for name in inventory.nodes], dtype=np.int64)
+
+
+def _counted(chosen: Flags, inventory: Inventory, at: IntColumn, snapshot: Snapshot) -> IntColumn:
+    """Return the number of chosen devices on each node of the snapshot. `at`: as `_positions` returns it."""
+    found = np.zeros(len(snapshot.nodes), dtype=np.int64)
+    counts = np.bincount(inventory.node[chosen & (inventory.node != NOWHERE)], minlength=len(inventory.nodes))
+    there = at >= 0
+    found[at[there]] = counts[there]
+    return found

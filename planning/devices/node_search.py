@@ -1,0 +1,268 @@
+"""The devices that the claims of some pods get on one node, found by an exact search.
+
+The search is depth-first over claims, requests and devices, as the stock scheduler's. But it looks at all pods of a
+node together. Devices with one content in one pool are interchangeable, so only the first free one of them is tried.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import product
+
+import numpy as np
+
+from cluster.devices.inventory import Flags, Inventory
+from kube.devices import Device, DeviceAttribute
+from kube.quantities import exact
+from planning.devices.demands import Asked, Constraint, NotPlannedError, Request
+from planning.devices.kinds import accepted, selected
+
+MOST_STEPS = 100_000
+"""Devices that one search may try. Typical nodes need some dozens; a search of this length takes a second."""
+MOST_IN_CLAIM = 32
+"""The most devices of one claim (API: AllocationResultsMaxSize)."""
+
+Counters = Mapping[tuple[int, str, str], Decimal]
+"""The remaining amount of each counter, by the pool's position on the node, the counter set and the counter."""
+Choice = list[tuple[Request, int]]
+"""The devices of one claim: for each its request, and its position in the inventory."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDevices:
+    """The devices of one node that matter to the search.
+
+    `positions`: in the inventory. `contents` and `pools`: the content of each device, and the position of its pool on
+    the node. `free`: whether it is free. `counters`: what is left of the counters of each pool. `complete`: whether all
+    slices of the node's pools are known.
+    """
+
+    positions: tuple[int, ...]
+    contents: tuple[int, ...]
+    pools: tuple[int, ...]
+    free: tuple[bool, ...]
+    counters: Counters
+    complete: bool
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for nodes on which the same claims find devices."""
+        return self.contents, self.pools, self.free, tuple(sorted(self.counters.items())), self.complete
+
+
+def node_devices(node: str, inventory: Inventory, free: Flags, concerned: Flags) -> NodeDevices:
+    """Return the devices of a node. `free`: of all devices. `concerned`: contents that some request selects."""
+    positions = list(inventory.on(node))
+    ids = [inventory.ids[each] for each in positions]
+    pools = {pool: place for place, pool in enumerate(dict.fromkeys((each.driver, each.pool) for each in ids))}
+    left = {
+        (place, one_set, counter): amount
+        for pool, place in pools.items()
+        for one_set, counters in inventory.counters.get(pool, {}).items()
+        for counter, amount in counters.items()
+    }
+    of_pool = [pools[each.driver, each.pool] for each in ids]
+    contents = inventory.content[positions].tolist()
+    if left:
+        for position, content, pool in zip(positions, contents, of_pool, strict=True):
+            if not free[position]:
+                _consume(left, pool, inventory.contents[content].device, 1)
+    kept = [place for place, content in enumerate(contents) if concerned[content]]
+    return NodeDevices(
+        tuple([positions[each] for each in kept]),
+        tuple([contents[each] for each in kept]),
+        tuple([of_pool[each] for each in kept]),
+        tuple([bool(free[positions[each]]) for each in kept]),
+        left,
+        node not in inventory.incomplete,
+    )
+
+
+def _consume(left: dict[tuple[int, str, str], Decimal], pool: int, device: Device, sign: int) -> None:
+    for each in device.consumes_counters:
+        for name, counter in each.counters.items():
+            key = pool, each.counter_set, name
+            left[key] = left.get(key, Decimal(0)) - sign * exact(counter.value)
+
+
+@dataclass(slots=True)
+class _Slot:
+    """One device that a claim still needs. `request`: its request. `only`: its device, for "all devices"."""
+
+    request: Request
+    only: int | None = None
+
+
+@dataclass(slots=True)
+class NodeSearch:
+    """Searches devices for claims on one node."""
+
+    inventory: Inventory
+    node: NodeDevices
+    _classes: list[list[int]] = field(default_factory=list)
+    """The places (in `node`) of the devices, grouped by content, pool and whether they are free."""
+    _used: list[int] = field(default_factory=list)
+    """Of each free group, how many of its first devices are taken."""
+    _left: dict[tuple[int, str, str], Decimal] = field(default_factory=dict)
+    _failed: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)
+    _steps: int = 0
+
+    def __post_init__(self) -> None:
+        groups: dict[tuple[int, int, bool], list[int]] = {}
+        node = self.node
+        for place, key in enumerate(zip(node.contents, node.pools, node.free, strict=True)):
+            groups.setdefault(key, []).append(place)
+        self._classes = list(groups.values())
+
+    def choose(self, claims: Sequence[Asked]) -> list[Choice] | None:
+        """Return the devices of each claim; None if the node's devices do not suffice for all of them.
+
+        The first claims get the preferred alternatives and the first devices. Raises `NotPlannedError` if the search
+        takes too long.
+        """
+        self._used = [0] * len(self._classes)
+        self._left = dict(self.node.counters)
+        self._failed, self._steps = set(), 0
+        found: list[Choice] = []
+        return found if self._claims(claims, found) else None
+
+    def _claims(self, claims: Sequence[Asked], found: list[Choice]) -> bool:
+        if len(found) == len(claims):
+            return True
+        state = len(found), tuple(self._used)
+        if state in self._failed:
+            return False
+        asked = claims[len(found)]
+        for alternatives in product(*asked.requests):
+            slots = self._slots(alternatives)
+            if slots is not None and self._slot(asked, slots, [], claims, found):
+                return True
+        self._failed.add(state)
+        return False
+
+    def _slots(self, requests: Iterable[Request]) -> list[_Slot] | None:
+        """Return the devices that the requests need; None if the node cannot serve "all devices"."""
+        slots: list[_Slot] = []
+        for request in requests:
+            if not request.every:
+                slots += [_Slot(request) for _ in range(request.count)]
+                continue
+            matching = selected(request.kind, self.inventory)
+            every = [place for place, content in enumerate(self.node.contents) if matching[content]]
+            if not self.node.complete or not every:
+                return None
+            slots += [_Slot(request, place) for place in every]
+        return slots if len(slots) <= MOST_IN_CLAIM else None
+
+    def _slot(
+        self, asked: Asked, slots: Sequence[_Slot], chosen: Choice, claims: Sequence[Asked], found: list[Choice]
+    ) -> bool:
+        """Choose a device for the next slot of a claim, then for all further slots and claims."""
+        if len(chosen) == len(slots):
+            found.append(chosen)
+            if self._claims(claims, found):
+                return True
+            found.pop()
+            return False
+        slot = slots[len(chosen)]
+        mine = {position for _, position in chosen}
+        for group, place in self._candidates(slot, slots[len(chosen) - 1] if chosen else None, chosen):
+            self._steps += 1
+            if self._steps > MOST_STEPS:
+                raise NotPlannedError("claims for whose devices the search on one node takes too long")
+            position = self.node.positions[place]
+            if position in mine or not self._fits(asked.constraints, slot.request, position, chosen):
+                continue
+            if not slot.request.admin and not self._take(group, place):
+                continue
+            if self._slot(asked, slots, [*chosen, (slot.request, position)], claims, found):
+                return True
+            if not slot.request.admin:
+                self._give_back(group, place)
+        return False
+
+    def _candidates(self, slot: _Slot, before: _Slot | None, chosen: Choice) -> Iterator[tuple[int, int]]:
+        """Yield the devices for a slot, each as its group and place. Of equal free devices only the first is yielded.
+
+        The slots of one request are interchangeable, so their devices are chosen in the order of groups.
+        """
+        flags = accepted(slot.request.kind, self.inventory)
+        again = before is not None and before.request is slot.request and slot.only is None
+        first = self._group_of(chosen[-1][1]) if again else 0
+        for group, places in enumerate(self._classes):
+            node, head = self.node, places[0]
+            if not flags[node.contents[head]]:
+                continue
+            if slot.only is not None:
+                if slot.only in places and (slot.request.admin or node.free[head]):
+                    yield group, slot.only
+            elif slot.request.admin:
+                # A copy: deeper steps of the search change the order within the group.
+                yield from ((group, each) for each in tuple(places))
+            elif node.free[head] and group >= first and self._used[group] < len(places):
+                yield group, places[self._used[group]]
+
+    def _group_of(self, position: int) -> int:
+        place = self.node.positions.index(position)
+        return next(group for group, places in enumerate(self._classes) if place in places)
+
+    def _fits(self, constraints: Iterable[Constraint], request: Request, position: int, chosen: Choice) -> bool:
+        """Whether the device meets the claim's constraints beside the devices chosen so far."""
+        for each in constraints:
+            if not each.concerns(request):
+                continue
+            value = self._value(position, each.attribute)
+            if value is None:
+                return False
+            others = [self._value(other, each.attribute) for one, other in chosen if each.concerns(one)]
+            if (value in others) if each.distinct else any(other != value for other in others):
+                return False
+        return True
+
+    def _value(self, position: int, attribute: str) -> DeviceAttribute | None:
+        content = self.inventory.content_at(position)
+        return value_of(content.device, content.driver, attribute)
+
+    def _take(self, group: int, place: int) -> bool:
+        """Take a free device, if the counters of its pool suffice. Return whether it was taken."""
+        places = self._classes[group]
+        if place in places[: self._used[group]]:
+            return False
+        device = self.inventory.contents[self.node.contents[place]].device
+        if device.consumes_counters:
+            _consume(self._left, self.node.pools[place], device, 1)
+            if not self._enough(self.node.pools[place]):
+                _consume(self._left, self.node.pools[place], device, -1)
+                return False
+        used = self._used[group]
+        at = places.index(place)
+        places[used], places[at] = places[at], places[used]  # the taken devices are the first of their group
+        self._used[group] += 1
+        return True
+
+    def _enough(self, pool: int) -> bool:
+        """Whether no counter of the pool is overdrawn, be it one that the last device consumes or another."""
+        return all(amount >= 0 for (of_pool, _, _), amount in self._left.items() if of_pool == pool)
+
+    def _give_back(self, group: int, place: int) -> None:
+        self._used[group] -= 1
+        device = self.inventory.contents[self.node.contents[place]].device
+        if device.consumes_counters:
+            _consume(self._left, self.node.pools[place], device, -1)
+
+
+def value_of(device: Device, driver: str, attribute: str) -> DeviceAttribute | None:
+    """Return the device's value of an attribute, given with its domain; None if the device lacks it.
+
+    A name without a domain belongs to the domain of the driver.
+    """
+    found = device.attributes.get(attribute)
+    domain, _, name = attribute.rpartition("/")
+    return found if found is not None or domain != driver else device.attributes.get(name)
+
+
+def concerned_contents(requests: Iterable[Request], inventory: Inventory) -> Flags:
+    """Return which contents any of these requests selects."""
+    every = [selected(each.kind, inventory) for each in requests]
+    found: Flags = np.logical_or.reduce(every) if every else np.zeros(len(inventory.contents), dtype=np.bool_)
+    return found

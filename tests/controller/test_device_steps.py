@@ -1,0 +1,279 @@
+"""Which step about devices is due, by the claims and rules of the cluster: the table of decision 45.
+
+n1, n2: two devices each. The gang `llm`: pods a and b, each with a claim, planned on n1 and n2.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import msgspec
+import pytest
+from protocol_scenes import PLAN_ID, gang, pod, record, situation
+
+from cluster.devices.allocation import AllocatedDevice, ClaimAllocation, DeviceId
+from cluster.devices.holdings import DeviceView
+from controller.release.devices import (
+    allocation_status,
+    device_plan,
+    in_flight,
+    taking_rule,
+    wanting,
+    yielding_rule,
+)
+from controller.release.next_step import (
+    AwaitClaims,
+    AwaitDevices,
+    Cause,
+    Evict,
+    GiveUp,
+    Hold,
+    NeedPlan,
+    Release,
+    Step,
+    Taint,
+    Untaint,
+    Yield,
+    next_step,
+)
+from controller.release.records import PlanRecord, claims_entry, record_from, successors_patch
+from kube.devices import DeviceTaintRule, ResourceClaim
+from kube.keys import PLAN
+from kube.objects import ObjectMeta, Pod, PodResourceClaimStatus
+
+DRIVER = "gpu.example.com"
+NODES = {"a": "n1", "b": "n2"}
+POOLS = ((DRIVER, "n1"), (DRIVER, "n2"))
+
+
+def device(pool: str, number: int = 0) -> DeviceId:
+    return DeviceId(DRIVER, pool, f"gpu-{number}")
+
+
+def member(name: str, *, gated: bool = True, claim: bool = True) -> Pod:
+    """A nominated member; its claim has been created from a template unless `claim` is False."""
+    found = pod(name, nominated=NODES[name], gated=gated)
+    status = (PodResourceClaimStatus(name="gpu", resource_claim_name=f"{name}-gpu"),) if claim else ()
+    spec = msgspec.structs.replace(found.spec, resource_claims=({"name": "gpu", "resourceClaimTemplateName": "one"},))
+    return msgspec.structs.replace(
+        found, spec=spec, status=msgspec.structs.replace(found.status, resource_claim_statuses=status)
+    )
+
+
+def claim(
+    name: str, at: DeviceId | None = None, pods: Iterable[str] = (), *, ours: bool = False, **more: object
+) -> ResourceClaim:
+    """A claim: without devices, or with one and reserved for pods."""
+    results = [{"request": "gpu", **at._asdict()}] if at is not None else []
+    reserved = [{"resource": "pods", "name": each, "uid": f"uid-{each}"} for each in pods]
+    annotations = {PLAN: PLAN_ID} if ours else {}
+    meta = {"name": name, "namespace": "default", "uid": f"uid-claim-{name}", "annotations": annotations, **more}
+    exactly = {"deviceClassName": "gpu", "tolerations": [{"key": "old", "operator": "Exists"}]}
+    return msgspec.convert(
+        {
+            "metadata": meta,
+            "spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}], "config": [{"opaque": {"x": 1}}]}},
+            "status": {"reservedFor": reserved, **({"allocation": {"devices": {"results": results}}} if at else {})},
+        },
+        ResourceClaim,
+    )
+
+
+def held(name: str) -> ResourceClaim:
+    """The claim of a member as the plan wants it."""
+    return claim(f"{name}-gpu", device(NODES[name]), [name], ours=True)
+
+
+def rule(manifest: Mapping[str, object]) -> DeviceTaintRule:
+    return msgspec.convert(manifest, DeviceTaintRule)
+
+
+RULES = tuple(rule(taking_rule(PLAN_ID, pool)) for pool in POOLS)
+BARE = claim("a-gpu"), claim("b-gpu")
+HELD = held("a"), held("b")
+
+
+def plan(victims: Iterable[tuple[str, str]] = ()) -> PlanRecord:
+    claims = tuple(
+        ClaimAllocation("default", "", at, (AllocatedDevice("gpu", device(at)),), (name,), "gpu")
+        for name, at in NODES.items()
+    )
+    return replace(record(NODES.items(), list(victims)), claims=claims)
+
+
+def view(claims: Iterable[ResourceClaim], rules: Iterable[DeviceTaintRule] = (), *, taints: bool = True) -> DeviceView:
+    return DeviceView(tuple(claims), tuple(rules), known=True, taints=taints)
+
+
+def step(devices: DeviceView, *others: Pod, of: PlanRecord | None = None, **how: bool) -> Step:
+    found = situation(gang(member("a", **how), member("b", **how)), of or plan(), *others)
+    return next_step(replace(found, devices=devices))
+
+
+def test_the_writes_of_a_plan_follow_from_claims_and_rules() -> None:
+    """Each row is the cluster after a crash between two writes."""
+    assert step(view(BARE)) == Taint(POOLS)
+    assert step(view(BARE, RULES[:1])) == Taint(POOLS[1:])
+    assert isinstance(step(view(BARE, RULES)), Hold)
+    half = step(view((HELD[0], BARE[1]), RULES))
+    assert isinstance(half, Hold)
+    assert [each.allocation.node for each in half.claims] == ["n2"]
+    untaint = step(view(HELD, RULES))
+    assert isinstance(untaint, Untaint)
+    assert untaint.rules == RULES
+    assert isinstance(step(view(HELD, RULES[:1])), Untaint)
+    assert isinstance(step(view(HELD)), Release)
+
+
+def test_without_rules_the_devices_are_allocated_at_once() -> None:
+    assert isinstance(step(view(BARE, taints=False)), Hold)
+
+
+@pytest.mark.parametrize("devices", [view(BARE[:1]), DeviceView(), view(())])
+def test_claims_that_are_missing_are_waited_for(devices: DeviceView) -> None:
+    assert isinstance(step(devices), AwaitClaims)
+
+
+def test_a_member_without_a_created_claim_is_waited_for() -> None:
+    found = step(view(BARE), claim=False)
+    assert isinstance(found, AwaitClaims)
+    assert [each.text for each in found.missing] == [
+        "the ResourceClaim gpu of pod a",
+        "the ResourceClaim gpu of pod b",
+    ]
+
+
+def test_a_claim_with_the_devices_of_an_older_plan_is_given_up() -> None:
+    older = claim("a-gpu", device("n1", 1), ["a"], ours=True)
+    assert step(view((older, BARE[1]), RULES)) == GiveUp((older,))
+
+
+def test_a_device_that_a_running_pod_has_invalidates_the_plan() -> None:
+    rival = claim("rival", device("n2"), ["r"])
+    found = step(view((*BARE, rival)), pod("r", bound="n2", cpu="0"))
+    assert isinstance(found, NeedPlan)
+    assert found.cause is Cause.DEVICES_TAKEN
+    assert found.message == "device gpu-0 of pool n2 is allocated to ResourceClaim default/rival"
+
+
+@pytest.mark.parametrize(
+    "owner",
+    [
+        pytest.param(pod("r", bound="n2", cpu="0", terminating=True), id="ends"),
+        pytest.param(pod("r", priority=1), id="is gated and of lower priority"),
+        pytest.param(None, id="is gone"),
+    ],
+)
+def test_a_device_of_a_pod_that_gives_way_is_waited_for(owner: Pod | None) -> None:
+    rival = claim("rival", device("n2"), ["r"])
+    found = step(view((*BARE, rival), RULES), *([owner] if owner is not None else []))
+    assert found == AwaitDevices(((device("n2"), rival),))
+
+
+def test_an_equal_gang_that_holds_the_device_keeps_it() -> None:
+    rival = claim("rival", device("n2"), ["r"])
+    assert isinstance(step(view((*BARE, rival), RULES), pod("r", priority=10)), NeedPlan)
+
+
+def test_pools_are_tainted_before_victims_are_evicted_for_their_devices() -> None:
+    rival = claim("low-gpu", device("n2"), ["low"])
+    low = pod("low", bound="n2", priority=1)
+    planned = plan([("low", "n2")])
+    assert step(view((*BARE, rival)), low, of=planned) == Taint(POOLS)
+    assert isinstance(step(view((*BARE, rival), RULES), low, of=planned), Evict)
+
+
+def test_a_doubled_device_is_yielded() -> None:
+    rival = claim("rival", device("n2"), ["r"])
+    found = step(view((*HELD, rival)), pod("r", bound="n2", cpu="0"))
+    assert isinstance(found, Yield)
+    assert found.doubled == (device("n2"),)
+
+
+def test_devices_for_administration_and_shared_ones_are_no_double() -> None:
+    shared = claim("rival", device("n2"), ["r"])
+    (result,) = msgspec.to_builtins(shared)["status"]["allocation"]["devices"]["results"]
+    for mark in ({"adminAccess": True}, {"shareID": "1"}):
+        status = {"allocation": {"devices": {"results": [{**result, **mark}]}}}
+        seen = msgspec.convert({**msgspec.to_builtins(shared), "status": status}, ResourceClaim)
+        assert isinstance(step(view((*HELD, seen)), pod("r", bound="n2", cpu="0")), Release)
+
+
+def test_a_claim_of_a_released_member_is_the_schedulers() -> None:
+    """Its reservation may be gone already; nothing is written to it."""
+    of = gang(member("a", gated=False), member("b"))
+    devices = device_plan(of, plan(), view((BARE[0], HELD[1])))
+    assert [each.allocation.node for each in devices.claims] == ["n2"]
+
+
+def test_an_allocation_has_what_the_scheduler_would_write() -> None:
+    devices = device_plan(gang(member("a"), member("b")), plan(), view(BARE))
+    assert allocation_status(devices.claims[0], devices.view, "now") == {
+        "reservedFor": [{"resource": "pods", "name": "a", "uid": "uid-a"}],
+        "allocation": {
+            "devices": {
+                "results": [
+                    {
+                        "request": "gpu",
+                        "driver": DRIVER,
+                        "pool": "n1",
+                        "device": "gpu-0",
+                        "tolerations": [{"key": "old", "operator": "Exists"}],
+                    }
+                ],
+                "config": [{"source": "FromClaim", "opaque": {"x": 1}}],
+            },
+            "nodeSelector": {
+                "nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]
+            },
+            "allocationTimestamp": "now",
+        },
+    }
+
+
+def test_a_claim_that_lacks_only_its_reservation_keeps_its_allocation() -> None:
+    half = claim("a-gpu", device("n1"), (), ours=True)
+    devices = device_plan(gang(member("a"), member("b")), plan(), view((half, BARE[1])))
+    status = allocation_status(devices.claims[0], devices.view, "now")
+    assert status == {"reservedFor": [{"resource": "pods", "name": "a", "uid": "uid-a"}]}
+
+
+def test_a_claim_that_the_scheduler_has_allocated_to_other_pods_needs_no_write() -> None:
+    theirs = claim("a-gpu", device("n1"), ["other"])
+    devices = device_plan(gang(member("a"), member("b")), plan(), view((theirs, HELD[1])))
+    assert devices.unheld == ()
+
+
+def test_the_probe_wants_a_device_of_the_pool_and_tolerates_nothing() -> None:
+    devices = device_plan(gang(member("a"), member("b")), plan(), view(BARE))
+    wanted = {"deviceClassName": "gpu", "selectors": []}
+    spec = {"devices": {"requests": [{"name": "probe", "exactly": wanted}]}}
+    assert wanting(devices, POOLS[1]) == ("n2", spec)
+    assert wanting(devices, (DRIVER, "n3")) is None
+
+
+def test_a_pod_that_the_scheduler_is_about_to_bind_is_in_flight() -> None:
+    going = msgspec.structs.replace(member("a", gated=False), spec=member("a", gated=False).spec)
+    assert in_flight(view(BARE), [going], {"n1"}) is going
+    assert in_flight(view(BARE), [going], {"n2"}) is None
+    assert in_flight(view((HELD[0],)), [going], {"n1"}) is None
+    assert in_flight(view(BARE), [member("a")], {"n1"}) is None
+
+
+def test_rules_select_a_pool_or_one_device() -> None:
+    assert taking_rule("p", POOLS[0])["spec"]["deviceSelector"] == {"driver": DRIVER, "pool": "n1"}
+    selector = {"driver": DRIVER, "pool": "n1", "device": "gpu-0"}
+    assert yielding_rule("p", device("n1"))["spec"]["deviceSelector"] == selector
+    assert taking_rule("p", POOLS[0]) == taking_rule("p", POOLS[0])
+    assert taking_rule("p", POOLS[0])["metadata"]["name"] != taking_rule("q", POOLS[0])["metadata"]["name"]
+
+
+def test_a_record_is_read_back_from_the_status() -> None:
+    planned = plan()
+    entries = [
+        {"uid": each.uid, "namespace": each.namespace, "pod": each.name, "node": each.node} for each in planned.members
+    ]
+    status = {"planId": PLAN_ID, "assignments": entries, "claims": claims_entry(planned.claims)}
+    assert record_from(status) == planned
+    successor = ObjectMeta(name="a2", namespace="default", uid="uid-a2")
+    patch = successors_patch(status, {"uid-a": successor})
+    assert [each["pods"] for each in patch["claims"]] == [["a2"], ["b"]]

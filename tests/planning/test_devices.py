@@ -1,0 +1,395 @@
+"""Gangs whose pods claim devices (dynamic resource allocation): the devices are planned with the nodes.
+
+r1: n1 (1 device) n2 (2)        r2: n3 (3) n4 (2)
+"""
+
+from typing import Any
+
+import device_scenes as devices
+import scenes
+
+from planning.decision import Decision, Outcome
+from planning.messages.solve_report import solve_report
+
+OWN = f'device.attributes["{devices.DRIVER}"]'
+RACKS = """
+r1: n1 n2
+r2: n3 n4
+"""
+
+
+def cluster(**by_node: Any) -> list[scenes.Manifest]:
+    """The nodes, the class, a template of one device, and the devices of the nodes: their number, or themselves."""
+    found = {"n1": 1, "n2": 2, "n3": 3, "n4": 2, **by_node}
+    slices = [devices.resource_slice(node, each) for node, each in found.items() if each]
+    return [*scenes.nodes(RACKS, ["rack"]), devices.device_class(), devices.template(), *slices]
+
+
+def decided(*parts: Any, **options: Any) -> Decision:
+    """The decision for the one gang in these manifests."""
+    run = scenes.solved(scenes.topology(["rack"]), *parts, **options)
+    assert not run.mistakes, run.mistakes
+    (decision,) = run.decisions
+    return decision
+
+
+def members(count: int, **more: Any) -> list[scenes.Manifest]:
+    """Pods of the gang with a claim of the template each."""
+    return scenes.members(count, **{"cpu": 1, **devices.of_template(), **more})
+
+
+def got(decision: Decision) -> list[str]:
+    """The devices of the members, as `node/device`."""
+    return [
+        " ".join(f"{each.device.pool}/{each.device.device}" for claim in assignment.devices for each in claim.devices)
+        for assignment in decision.assignments
+    ]
+
+
+def test_devices_decide_the_domain_and_each_member_gets_its_own() -> None:
+    decision = decided(cluster(), scenes.gang(minMember=4, required="rack"), members(4))
+    assert decision.message == "4 pods fit in r2: n3..4, proven optimal"
+    assert got(decision) == ["n3/gpu-0", "n3/gpu-1", "n3/gpu-2", "n4/gpu-0"]
+    report = solve_report([decision])["gangs"][0]["assignments"][0]["devices"]
+    assert report == [
+        {"claim": "llm-0-gpu", "request": "gpu", "driver": devices.DRIVER, "pool": "n3", "device": "gpu-0"}
+    ]
+
+
+def test_a_gang_short_of_devices_is_refused_with_their_numbers() -> None:
+    decision = decided(
+        cluster(), scenes.gang(minMember=5, required="rack"), members(5), devices.user("other", "n3", "gpu-1")
+    )
+    assert decision.outcome is Outcome.UNPLACEABLE
+    assert decision.proof == "Infeasible"
+    assert f"devices of {devices.DRIVER}: 5 in r2, 4 of them free, 5 needed" in decision.message
+    nearest = solve_report([decision])["gangs"][0]["explanation"]["nearest"]
+    assert [each["devices"] for each in nearest] == [
+        [{"devices": f"devices of {devices.DRIVER}", "matching": 5, "free": 4, "needed": 5}],
+        [{"devices": f"devices of {devices.DRIVER}", "matching": 3, "free": 3, "needed": 5}],
+    ]
+
+
+def test_devices_of_bound_pods_are_taken() -> None:
+    decision = decided(cluster(), scenes.gang(minMember=2), members(2), devices.user("other", "n3", "gpu-0", "gpu-2"))
+    assert got(decision) == ["n2/gpu-0", "n2/gpu-1"]
+
+
+def test_evicting_a_pod_frees_its_devices() -> None:
+    small = cluster(n1=0, n2=0, n3=2, n4=0)
+    others = [*devices.user("one", "n3", "gpu-0"), *devices.user("two", "n3", "gpu-1")]
+    decision = decided(small, scenes.gang(minMember=2), members(2, priority=9), others)
+    assert [each.name for each in decision.evictions] == ["one", "two"]
+    assert got(decision) == ["n3/gpu-0", "n3/gpu-1"]
+    assert decision.proof == "Optimal"
+    alone = decided(small, scenes.gang(minMember=1), members(1, priority=9), others[:2])
+    assert not alone.evictions
+    assert got(alone) == ["n3/gpu-1"]
+
+
+def test_overlapping_selectors_share_devices_exactly() -> None:
+    """Two of the three devices are large: 1 large one and 2 of the class fit, but not 2 and 2."""
+    mixed = [devices.device(f"gpu-{i}", attributes={"size": "small" if i == 0 else "large"}) for i in range(3)]
+    parts = [*cluster(n1=0, n2=0, n3=mixed, n4=0)]
+    large = devices.template(
+        devices.request("gpu", 1, devices.DRIVER, f'device.attributes["{devices.DRIVER}"].size == "large"'),
+        name="large",
+    )
+    first = scenes.pod("llm-0", gang="llm", cpu=1, priority=0, **devices.of_template("large"))
+    rest = [scenes.pod(f"llm-{i}", gang="llm", cpu=1, priority=0, **devices.of_template()) for i in (1, 2, 3)]
+    fitting = decided(parts, large, scenes.gang(minMember=3), first, rest[:2])
+    assert got(fitting) == ["n3/gpu-1", "n3/gpu-0", "n3/gpu-2"]
+    assert decided(parts, large, scenes.gang(minMember=4), first, rest).outcome is Outcome.UNPLACEABLE
+    second = scenes.pod("llm-9", gang="llm", cpu=1, priority=0, **devices.of_template("large"))
+    refused = decided(parts, large, scenes.gang(minMember=4), first, second, rest[:2])
+    assert refused.proof == "Infeasible"
+
+
+def test_a_gang_waits_for_the_objects_that_its_claims_name() -> None:
+    decision = decided(scenes.nodes(RACKS, ["rack"]), scenes.gang(minMember=1), members(1))
+    assert decision.message == "waits for ResourceClaimTemplate one"
+    decision = decided(scenes.nodes(RACKS, ["rack"]), devices.template(), scenes.gang(minMember=1), members(1))
+    assert decision.message == f"waits for DeviceClass {devices.DRIVER}"
+
+
+def test_what_is_not_understood_is_named_and_the_gang_is_not_planned() -> None:
+    odd = devices.template(devices.request("gpu", 1, devices.DRIVER, "device.colour == 'red'"), name="odd")
+    decision = decided(cluster(), odd, scenes.gang(minMember=1), members(1, **devices.of_template("odd")))
+    assert decision.outcome is Outcome.WAITING
+    assert "stays gated: pod llm-0 has resource claims (spec.resourceClaims)" in decision.message
+    assert "is not understood: 1:7: undeclared reference to 'device.colour'" in decision.message
+
+
+def test_a_selector_that_fails_for_a_device_is_named() -> None:
+    """The stock scheduler does not schedule such a pod either."""
+    odd = devices.template(
+        devices.request("gpu", 1, devices.DRIVER, f'device.attributes["{devices.DRIVER}"].model == "a"'), name="odd"
+    )
+    decision = decided(cluster(), odd, scenes.gang(minMember=1), members(1, **devices.of_template("odd")))
+    assert decision.outcome is Outcome.WAITING
+    assert 'Key not found in map : "model"' in decision.message
+
+
+def test_two_gangs_of_one_priority_share_the_devices() -> None:
+    small = cluster(n1=0, n2=0, n3=3, n4=0)
+    gangs = [scenes.gang(name, minMember=1) for name in ("a", "b")]
+    pods = [each for name in ("a", "b") for each in scenes.members(2, of=name, cpu=1, **devices.of_template())]
+    run = scenes.solved(scenes.topology(["rack"]), small, gangs, pods)
+    assert [each.outcome for each in run.decisions] == [Outcome.PLACED, Outcome.PLACED]
+    every = [each for decision in run.decisions for each in got(decision)]
+    assert sorted(every) == ["n3/gpu-0", "n3/gpu-1", "n3/gpu-2"]
+
+
+def gpus(*attributes: dict[str, Any], **more: Any) -> list[scenes.Manifest]:
+    """Devices `gpu-0` and so on with these attributes."""
+    return [devices.device(f"gpu-{place}", attributes=each, **more) for place, each in enumerate(attributes)]
+
+
+def one_node(every: Any, **more: Any) -> list[scenes.Manifest]:
+    """The cluster with these devices on n3 alone."""
+    return cluster(n1=0, n2=0, n3=every, n4=0, **more)
+
+
+def test_match_attribute_keeps_a_claim_within_one_numa_node() -> None:
+    """3 and 3 devices hold two pairs of one NUMA node each, although they are three pairs."""
+    every = gpus(*[{"numa": place // 3} for place in range(6)])
+    pair = devices.template(
+        devices.request(count=2), name="pair", constraints=[{"matchAttribute": f"{devices.DRIVER}/numa"}]
+    )
+    claim = devices.of_template("pair")
+    decision = decided(one_node(every), pair, scenes.gang(minMember=2), members(2, **claim))
+    assert got(decision) == ["n3/gpu-0 n3/gpu-1", "n3/gpu-3 n3/gpu-4"]
+    assert decision.proof == "Optimal"
+    assert decided(one_node(every), pair, scenes.gang(minMember=3), members(3, **claim)).proof == "Infeasible"
+
+
+def test_distinct_attribute_spreads_a_claim() -> None:
+    every = gpus({"numa": 0}, {"numa": 0}, {"numa": 1}, {})
+    pair = devices.template(
+        devices.request(count=2), name="pair", constraints=[{"distinctAttribute": f"{devices.DRIVER}/numa"}]
+    )
+    decision = decided(one_node(every), pair, scenes.gang(minMember=1), members(1, **devices.of_template("pair")))
+    assert got(decision) == ["n3/gpu-0 n3/gpu-2"]
+
+
+def test_a_request_for_all_devices_takes_the_node() -> None:
+    every = devices.template(
+        {"name": "gpu", "exactly": {"deviceClassName": devices.DRIVER, "allocationMode": "All"}}, name="every"
+    )
+    claim = devices.of_template("every")
+    decision = decided(
+        cluster(), every, scenes.gang(minMember=3), members(3, **claim), devices.user("x", "n3", "gpu-1")
+    )
+    assert got(decision) == ["n1/gpu-0", "n2/gpu-0 n2/gpu-1", "n4/gpu-0 n4/gpu-1"]
+
+
+def test_an_alternative_is_taken_where_the_preferred_one_is_short() -> None:
+    first = {"name": "big", "deviceClassName": devices.DRIVER, "count": 2}
+    second = {"name": "small", "deviceClassName": devices.DRIVER, "count": 1}
+    either = devices.template({"name": "gpu", "firstAvailable": [first, second]}, name="either")
+    decision = decided(one_node(3), either, scenes.gang(minMember=2), members(2, **devices.of_template("either")))
+    assert got(decision) == ["n3/gpu-0 n3/gpu-1", "n3/gpu-2"]
+    assert [one.request for each in decision.assignments for one in each.devices[0].devices] == [
+        "gpu/big",
+        "gpu/big",
+        "gpu/small",
+    ]
+    assert decision.proof == "Feasible"
+    assert "not considered: the order of alternatives (firstAvailable) in the choice of nodes" in decision.message
+
+
+def test_partitions_share_the_counters_of_their_card() -> None:
+    """A card of 4 slices offers partitions of 2, 2 and 4: two small ones, or the whole."""
+
+    def partition(name: str, slices: int) -> scenes.Manifest:
+        counters = {"counterSet": "card", "counters": {"slices": {"value": str(slices)}}}
+        return devices.device(name, attributes={"slices": slices}, consumesCounters=[counters])
+
+    card = [{"name": "card", "counters": {"slices": {"value": "4"}}}]
+    parts = [partition("half-0", 2), partition("half-1", 2), partition("whole", 4)]
+    there = [*one_node(0), devices.resource_slice("n3", parts, sharedCounters=card)]
+    decision = decided(there, scenes.gang(minMember=2), members(2))
+    assert got(decision) == ["n3/half-0", "n3/half-1"]
+    assert decided(there, scenes.gang(minMember=3), members(3)).proof == "Infeasible"
+    busy = decided(there, scenes.gang(minMember=1), members(1), devices.user("x", "n3", "whole"))
+    assert busy.proof == "Infeasible"
+
+
+def test_taints_keep_requests_off_unless_they_tolerate_them() -> None:
+    broken = gpus({}, taints=[{"key": "broken", "effect": "NoExecute"}])
+    assert decided(one_node(broken), scenes.gang(minMember=1), members(1)).proof == "Infeasible"
+    bearing = devices.template(devices.request(tolerations=[{"key": "broken", "operator": "Exists"}]), name="bearing")
+    decision = decided(
+        one_node(broken), bearing, scenes.gang(minMember=1), members(1, **devices.of_template("bearing"))
+    )
+    assert got(decision) == ["n3/gpu-0"]
+
+
+def test_a_taint_rule_taints_the_devices_that_it_selects() -> None:
+    rule = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceTaintRule",
+        "metadata": {"name": "rule"},
+        "spec": {
+            "deviceSelector": {"driver": devices.DRIVER, "pool": "n3", "device": "gpu-0"},
+            "taint": {"key": "broken", "effect": "NoSchedule"},
+        },
+    }
+    assert got(decided(one_node(2), rule, scenes.gang(minMember=1), members(1))) == ["n3/gpu-1"]
+
+
+def test_observed_devices_are_taken_from_nobody() -> None:
+    watching = devices.template(devices.request(adminAccess=True), name="watching")
+    claim = devices.of_template("watching")
+    decision = decided(
+        one_node(1), watching, scenes.gang(minMember=2), members(2, **claim), devices.user("x", "n3", "gpu-0")
+    )
+    assert got(decision) == ["n3/gpu-0", "n3/gpu-0"]
+    assert all(one.admin_access for each in decision.assignments for one in each.devices[0].devices)
+
+
+def test_members_that_share_a_claim_run_on_one_node() -> None:
+    named = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "common"}]}
+    decision = decided(
+        cluster(), devices.claim("common", devices.request(count=3)), scenes.gang(minMember=2), members(2, **named)
+    )
+    assert {each.node for each in decision.assignments} == {"n3"}
+    (allocation,) = decision.assignments[0].devices
+    assert (allocation.name, allocation.pod_claim, allocation.pods) == ("common", "", ("llm-0", "llm-1"))
+    assert not decision.assignments[1].devices
+
+
+def test_a_claim_that_has_devices_already_pins_its_pod() -> None:
+    named = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "early"}]}
+    early = devices.claim("early", devices=[("n4", "gpu-1")])
+    decision = decided(cluster(), early, scenes.gang(minMember=1), members(1, **named))
+    assert [each.node for each in decision.assignments] == ["n4"]
+    assert not decision.assignments[0].devices
+    full = decided(
+        cluster(), early, scenes.gang(minMember=3), members(1, **named), members(3)[1:], scenes.running("full", "n4")
+    )
+    assert full.outcome is Outcome.UNPLACEABLE
+
+
+def test_devices_of_a_running_pod_must_be_known() -> None:
+    """Without its claim, the devices of the pod would count as free."""
+    other = scenes.running("other", "n3", cpu=0, **devices.of_template())
+    decision = decided(cluster(), other, scenes.gang(minMember=1), members(1))
+    assert decision.outcome is Outcome.WAITING
+    assert "running pods whose ResourceClaims are not given (pod default/other)" in decision.message
+
+
+def test_a_claim_of_which_only_some_pods_make_use_is_named() -> None:
+    named = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "common"}]}
+    decision = decided(
+        cluster(), devices.claim("common"), scenes.gang(minMember=3), members(2, **named), members(3)[2:]
+    )
+    assert decision.outcome is Outcome.WAITING
+    assert "a claim that only some of the pods share" in decision.message
+
+
+def test_devices_that_evictable_pods_share_leave_a_rejection_unproven() -> None:
+    """Only both evictions together free the device, which no amount of one pod can say."""
+    entry = [{"name": "gpu", "resourceClaimName": "common"}]
+    sharing = [scenes.running(name, "n3", cpu=0, resourceClaims=entry) for name in ("x", "y")]
+    common = devices.claim("common", devices=[("n3", "gpu-0")], pods=["x", "y"])
+    decision = decided(one_node(1), sharing, common, scenes.gang(minMember=1), members(1, priority=9))
+    assert (decision.outcome, decision.proof) == (Outcome.UNPLACEABLE, "Unproven")
+
+
+def test_evicting_a_pod_with_another_partition_of_the_card_frees_counters() -> None:
+    """The gang does not select the device of the running pod."""
+    counters = {"counterSet": "card", "counters": {"slices": {"value": "2"}}}
+    parts = [
+        devices.device(f"gpu-{place}", attributes={"model": model}, consumesCounters=[counters])
+        for place, model in enumerate("ab")
+    ]
+    card = [{"name": "card", "counters": {"slices": {"value": "2"}}}]
+    there = [*one_node(0), devices.resource_slice("n3", parts, sharedCounters=card)]
+    of_a = devices.template(devices.request("gpu", 1, devices.DRIVER, f'{OWN}.model == "a"'), name="a")
+    claim = devices.of_template("a")
+    decision = decided(
+        there, of_a, scenes.gang(minMember=1), members(1, priority=9, **claim), devices.user("x", "n3", "gpu-1")
+    )
+    assert [each.name for each in decision.evictions] == ["x"]
+    assert got(decision) == ["n3/gpu-0"]
+
+
+def test_an_eviction_frees_all_devices_of_a_node_beside_claims_of_one() -> None:
+    """No node has all of its devices free, and a claim of one device may not be on the node of the eviction."""
+    every = devices.template(
+        {"name": "gpu", "exactly": {"deviceClassName": devices.DRIVER, "allocationMode": "All"}}, name="every"
+    )
+    there = cluster(n1=0, n2=2, n3=3, n4=0)
+    others = [*devices.user("x", "n2", "gpu-0"), *devices.user("y", "n3", "gpu-0", priority=99)]
+    pods = [
+        *scenes.members(2, cpu=1, priority=9, **devices.of_template()),
+        scenes.pod("llm-2", gang="llm", cpu=1, priority=9, **devices.of_template("every")),
+    ]
+    decision = decided(there, every, scenes.gang(minMember=3), pods, others)
+    assert got(decision) == ["n3/gpu-1", "n3/gpu-2", "n2/gpu-0 n2/gpu-1"]
+    assert ([each.name for each in decision.evictions], decision.proof) == (["x"], "Optimal")
+
+
+def test_only_the_newest_generation_of_a_pool_counts_and_only_a_complete_one() -> None:
+    old = devices.resource_slice("n3", 3, name="old", pool={"generation": 0})
+    assert decided(one_node(1), old, scenes.gang(minMember=2), members(2)).proof == "Infeasible"
+    half = devices.resource_slice("n3", 3, pool={"resourceSliceCount": 2})
+    assert decided(one_node(0), half, scenes.gang(minMember=1), members(1)).proof == "Infeasible"
+
+
+def test_gangs_of_one_priority_share_devices_of_overlapping_kinds() -> None:
+    """The first gang could take the only large device. Then the second one would have no place."""
+    mixed = gpus({"size": "large"}, {"size": "small"})
+    large = devices.template(
+        devices.request("gpu", 1, devices.DRIVER, f'device.attributes["{devices.DRIVER}"].size == "large"'),
+        name="large",
+    )
+    pods = [
+        scenes.members(1, of="a", cpu=1, **devices.of_template()),
+        scenes.members(1, of="b", cpu=1, **devices.of_template("large")),
+    ]
+    gangs = [scenes.gang(name, minMember=1) for name in ("a", "b")]
+    run = scenes.solved(scenes.topology(["rack"]), one_node(mixed), large, gangs, *pods)
+    assert [got(each) for each in run.decisions] == [["n3/gpu-1"], ["n3/gpu-0"]]
+    assert [each.proof for each in run.decisions] == ["Optimal", "Optimal"]
+
+
+def test_a_gang_that_ignores_its_claims_is_planned_without_them() -> None:
+    ignoring = scenes.gang(minMember=2)
+    ignoring["metadata"]["annotations"] = {"phalanx.dev/ignore-resource-claims": "true"}
+    decision = decided(one_node(1), ignoring, members(2))
+    assert decision.outcome is Outcome.PLACED
+    assert decision.message.endswith("; not considered: dynamic resource claims (spec.resourceClaims)")
+
+
+def test_a_gang_that_needs_more_devices_than_there_are_never_fits() -> None:
+    """Devices of running pods count as free in the empty cluster."""
+    decision = decided(
+        cluster(), scenes.gang(minMember=6, required="rack"), members(6), devices.user("other", "n3", "gpu-0")
+    )
+    assert decision.message == (
+        "never fits this cluster, even without other pods: needs 6 pods in one rack, "
+        "and the largest rack, r2 (2 nodes), holds 5"
+    )
+    fitting = decided(
+        cluster(), scenes.gang(minMember=5, required="rack"), members(5), devices.user("other", "n3", "gpu-0")
+    )
+    assert fitting.message.startswith("needs 5 pods in one rack: r2 fits 4 of 5")
+
+
+def test_older_versions_with_other_fields_are_refused() -> None:
+    old = {**devices.template(), "apiVersion": "resource.k8s.io/v1beta1"}
+    run = scenes.solved(scenes.topology(["rack"]), scenes.nodes(RACKS, ["rack"]), old)
+    assert [each.problem for each in run.mistakes] == [
+        (
+            '"resource.k8s.io/v1beta1" of ResourceClaimTemplate has other fields than those that are read; '
+            "write resource.k8s.io/v1"
+        )
+    ]
+
+
+def test_a_misspelt_field_of_a_claim_is_a_mistake() -> None:
+    wrong = devices.template({"name": "gpu", "exactly": {"deviceClassName": "x", "counts": 2}})
+    run = scenes.solved(scenes.topology(["rack"]), scenes.nodes(RACKS, ["rack"]), wrong)
+    assert [each.field for each in run.mistakes] == ["spec.spec.devices.requests[0].exactly.counts"]

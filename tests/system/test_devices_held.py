@@ -1,0 +1,243 @@
+"""Gangs whose devices are held, on a real control plane: allocated by Phalanx before they are released.
+
+rack r0: n0 n1      rack r1: n2 n3      each node: 64 cpu, 4 devices
+"""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from device_scene import (
+    CLAIMS,
+    DRIVER,
+    GANGS,
+    JOBS,
+    MERGE,
+    PODS,
+    RESOURCE,
+    TEMPLATES,
+    DeviceScene,
+    Leader,
+    Object,
+    claim_spec,
+    device_scene,
+    devices_of,
+    gang,
+    job,
+    member,
+    pod,
+)
+from kubernetes.client.exceptions import ApiException
+from system import unschedulable
+
+from cluster.api.connecting import connect
+from cluster.api.transport import message_of
+from kube.keys import PLAN, SYSTEM_NAMESPACE
+
+pytestmark = pytest.mark.controlplane
+
+
+RACES, RIVALS = 10, 12
+MOST_WRITES = 60
+"""More writes than a gang of two costs, from its first status to its last."""
+
+
+@pytest.fixture(scope="module")
+def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeviceScene]:
+    """The control plane of this file. The parameter: how many requests a second the scheduler may send."""
+    rate = getattr(request, "param", None)
+    more = {"kube-scheduler": (f"--kube-api-qps={rate}", f"--kube-api-burst={rate}")} if rate else {}
+    with device_scene(tmp_path_factory.mktemp("audit"), more=more) as scene:
+        yield scene
+
+
+@pytest.fixture
+def scene(lab: DeviceScene) -> Iterator[DeviceScene]:
+    """The cluster without workloads, claims and rules."""
+    yield lab
+    lab.clear()
+
+
+def submit(scene: DeviceScene, name: str, size: int, **how: str) -> None:
+    """Create a gang and its members."""
+    scene.ask("POST", GANGS, gang(name, size))
+    for number in range(size):
+        scene.ask("POST", PODS, member(f"{name}-{number}", name, **how))
+
+
+def dies_before(number: int) -> Callable[[Leader, str, str], None]:
+    """Return a function that ends a leader's term before its write of this number."""
+
+    def before(leader: Leader, _method: str, _path: str) -> None:
+        if len(leader.writes) == number:
+            leader.die()
+
+    return before
+
+
+def planned(scene: DeviceScene, name: str) -> dict[str, list[tuple[str, str]]]:
+    """The devices that the gang's plan gives to each member, by the pod's name."""
+    return {
+        each["pods"][0]: [(device["pool"], device["device"]) for device in each["devices"]]
+        for each in scene.status(name).get("claims", ())
+    }
+
+
+def test_a_job_gets_the_planned_devices_and_the_scheduler_writes_no_claim(scene: DeviceScene) -> None:
+    mark = scene.mark()
+    with scene.history() as history, Leader(scene):
+        scene.ask("POST", GANGS, gang("llm", 4))
+        scene.ask("POST", JOBS, job("llm", 4))
+        scene.wait(lambda: len(planned(scene, "llm")) == 4, "a plan with devices")
+        plan = planned(scene, "llm")
+        scene.wait(lambda: len(scene.bound("llm")) == 4, "the gang to be bound")
+        scene.wait(lambda: not scene.rules(), "the rules to be gone")
+    assert history.devices("llm") == plan
+    assert history.doubled == {}
+    assert scene.bound("llm") == {name: devices[0][0] for name, devices in plan.items()}
+    assert scene.writes("kube-scheduler", "resourceclaims", mark) == []
+    (config,) = history.last("llm")[0]["status"]["allocation"]["devices"]["config"]
+    assert config["source"] == "FromClass"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_a_leader_that_dies_before_any_write_leaves_what_the_next_one_finishes(scene: DeviceScene) -> None:
+    """Each round ends the leader's term before one more write. A rival of the gang waits for every device meanwhile."""
+    for number in range(1, MOST_WRITES):
+        if crashed(scene, number) < number:
+            return
+    pytest.fail(f"the protocol has {MOST_WRITES} writes or more")
+
+
+def crashed(scene: DeviceScene, number: int) -> int:
+    """Let one leader die before its write of this number, and another one finish. Return the first one's writes."""
+    mark, name = scene.mark(), f"g{number}"
+
+    def whole() -> bool:
+        return len(scene.bound(name)) == 2
+
+    with scene.history() as history:
+        submit(scene, name, 2)
+        with Leader(scene, before=dies_before(number)) as first:
+            scene.wait(lambda: first.term.left() <= 0 or whole(), "the death")
+        with Leader(scene):
+            scene.wait(whole, f"{name} to be bound")
+            scene.wait(lambda: not scene.rules(), "the rules to be gone")
+            scene.wait(lambda: not scene.leftovers(), "the probes to be gone")
+    assert history.doubled == {}, number
+    assert scene.writes("kube-scheduler", "resourceclaims", mark) == [], number
+    scene.clear()
+    return len(first.writes)
+
+
+def test_a_member_whose_template_is_missing_is_waited_for(scene: DeviceScene) -> None:
+    scene.ask("POST", GANGS, gang("llm", 1))
+    late = member("llm-0", "llm")
+    late["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "late"}]
+    scene.ask("POST", PODS, late)
+    with Leader(scene):
+        scene.wait(lambda: "ResourceClaimTemplate late" in scene.status().get("message", ""), "the message")
+        assert scene.rules() == []
+        scene.ask("POST", TEMPLATES, {"metadata": {"name": "late"}, "spec": {"spec": claim_spec()}})
+        scene.wait(lambda: scene.bound("llm"), "the member to be bound")
+    scene.ask("DELETE", f"{TEMPLATES}/late")
+
+
+def test_a_device_that_another_client_allocates_meanwhile_is_yielded(scene: DeviceScene) -> None:
+    """The other claim keeps the device, a waiting pod does not get it either, and the gang starts elsewhere."""
+
+    def double(_: Leader, method: str, path: str) -> None:
+        if method == "DELETE" and "devicetaintrules/phalanx-taking" in path and not first:
+            first.extend(device for claim in scene.claims("llm") for device in devices_of(claim))
+            scene.allocate("rival", "rival", *first[0])
+
+    first = list[tuple[str, str]]()
+    scene.ask("POST", CLAIMS, {"metadata": {"name": "rival"}, "spec": claim_spec()})
+    scene.ask("POST", PODS, pod("rival", "rival", schedulingGates=[{"name": "example.com/other"}]))
+    with scene.history() as history, Leader(scene, before=double):
+        submit(scene, "llm", 2)
+        scene.wait(lambda: len(scene.bound("llm")) == 2, "the gang to be bound")
+        assert scene.yielding() != []
+        assert first[0] not in [device for claim in scene.claims("llm") for device in devices_of(claim)]
+        scene.ask("DELETE", f"{PODS}/rival?gracePeriodSeconds=0")
+        scene.plane.request("DELETE", f"{CLAIMS}/rival")
+        scene.wait(lambda: not scene.rules(), "the device to be free again")
+    assert list(history.doubled) == [first[0]]
+
+
+def test_devices_are_given_up_for_a_waiting_pod_of_higher_priority(scene: DeviceScene) -> None:
+    """The gang holds all devices of n0 and waits for its victim to end, while a pod of higher priority wants one."""
+    slow = {"metadata": {"name": "slow", "namespace": "default", "finalizers": ["example.com/slow"]}}
+    container = {"name": "main", "image": "pause", "resources": {"requests": {"cpu": "60"}}}
+    scene.ask("POST", PODS, {**slow, "spec": {"nodeName": "n0", "priorityClassName": "low", "containers": [container]}})
+    scene.wait(lambda: scene.ask("GET", f"{PODS}/slow")["status"].get("phase") == "Running", "the victim to run")
+    scene.ask("POST", GANGS, gang("llm", 4))
+    for number in range(4):
+        each = member(f"llm-{number}", "llm", priority="middle")
+        each["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "16"}
+        scene.ask("POST", PODS, {**each, "spec": {**each["spec"], "nodeSelector": {"kubernetes.io/hostname": "n0"}}})
+    with scene.history() as history, Leader(scene):
+        scene.wait(lambda: len(history.now("llm")) == 4, "the devices to be held")
+        scene.ask("POST", PODS, pod("high", "", priority="high", nodeSelector={"kubernetes.io/hostname": "n0"}))
+        scene.wait(lambda: scene.bound("high"), "the pod to get a device")
+        assert scene.bound("llm") == {}
+        scene.wait(lambda: not history.now("llm"), "the other devices to be free")
+        scene.wait(lambda: not scene.rules(), "the rules to be gone")
+        assert "DevicesLost" in scene.events()
+        scene.patch(f"{PODS}/slow", {"metadata": {"finalizers": None}})
+    assert history.doubled == {}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("lab", [None, "4"], indirect=True, ids=["usual clients", "4 requests a second"])
+def test_gangs_that_race_rivals_are_whole_and_no_device_is_doubled(scene: DeviceScene) -> None:
+    """Four gangs of two and rivals for all devices, created at once in random order."""
+    for number in range(RACES):
+        with scene.history() as history, Leader(scene):
+            rivals = [pod(f"rival-{i}", "") for i in range(RIVALS)]
+            members = [member(f"g{of}-{i}", f"g{of}") for of in range(4) for i in range(2)]
+            for of in range(4):
+                scene.ask("POST", GANGS, gang(f"g{of}", 2))
+            scene.create_shuffled([*rivals, *members], seed=number)
+            scene.wait(lambda: settled(scene), "all pods to be bound or to wait")
+            whole = {f"g{of}": len(scene.bound(f"g{of}")) for of in range(4)}
+        assert set(whole.values()) <= {0, 2}, (number, whole)
+        assert history.doubled == {}, number
+        scene.clear()
+
+
+def settled(scene: DeviceScene) -> bool:
+    """Whether each gang is bound or has no plan, and each rival is bound or unschedulable."""
+    bound = scene.bound("")
+    counts = [len([name for name in bound if name.startswith(f"g{of}-")]) for of in range(4)]
+    gangs = [count == 2 or not scene.holds(f"g{of}") for of, count in enumerate(counts)]
+    return all(gangs) and all(each["metadata"]["name"] in bound or unschedulable(each) for each in scene.pods("rival"))
+
+
+def test_the_controller_cannot_touch_a_claim_that_it_has_not_allocated(scene: DeviceScene) -> None:
+    """The rights of its service account, and the policies that limit them."""
+    ours = connect(str(scene.plane.kubeconfig_for(SYSTEM_NAMESPACE, "phalanx-controller")))
+
+    def refusal(path: str, patch: Object, method: str = "PATCH") -> str:
+        with pytest.raises(ApiException) as error:
+            ours.request(method, path, body=patch, content_type=MERGE if method == "PATCH" else "application/json")
+        return message_of(error.value)
+
+    scene.ask("POST", PODS, pod("theirs", "", nodeSelector={"kubernetes.io/hostname": "n0"}))
+    scene.wait(lambda: scene.bound("theirs"), "the pod to be bound")
+    (claim,) = scene.claims("theirs")
+    path, freed = f"{CLAIMS}/{claim['metadata']['name']}", {"status": {"allocation": None, "reservedFor": None}}
+    assert "may only allocate claims, and deallocate claims that it has allocated" in refusal(f"{path}/status", freed)
+    mark = {"metadata": {"annotations": {PLAN: "p"}}}
+    assert "may only mark a claim without devices as its own" in refusal(path, mark)
+    assert "may only mark a claim" in refusal(path, {"metadata": {"finalizers": None}})
+    whole = {"metadata": {"name": "more"}, "spec": claim_spec()}
+    assert "cannot create resource" in refusal(CLAIMS, whole, "POST")
+    system = f"{RESOURCE}/namespaces/{SYSTEM_NAMESPACE}/resourceclaims"
+    scene.ask("POST", system, {"metadata": {"name": "probe-x"}, "spec": claim_spec()})
+    results = [{"request": "gpu", "driver": DRIVER, "pool": "n0", "device": "gpu-3"}]
+    taken = {"status": {"allocation": {"devices": {"results": results}}}}
+    answer = scene.plane.request("PATCH", f"{system}/probe-x/status", taken, MERGE)
+    assert "no claim in the namespace of Phalanx is allocated" in answer["message"]
+    scene.ask("DELETE", f"{system}/probe-x")
