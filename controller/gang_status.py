@@ -31,7 +31,7 @@ from kube.text import one_line
 from planning.decision import Decision, Outcome, Refusal, WaitReason
 from planning.message import Message
 from planning.messages.solve_report import gang_report
-from planning.messages.wording import compressed, listed, more_pods, one_by_one, pods
+from planning.messages.wording import compressed, delayed, listed, more_pods, one_by_one, pods
 from solver.plan import Proof
 
 Status = Mapping[str, Any]
@@ -468,6 +468,7 @@ def _conditions(gang: Gang, phase: Phase, reason: str, message: str, *, timed_ou
     coming = len(gang.to_come)
     exist = f"{pods(len(gang.members) - coming)} of {max(gang.expected, len(gang.members))} exist"
     exist += ", the others are recreated" if gang.made_again else ", the others come when they run" if coming else ""
+    exist += delayed(gang) if coming else ""
     conditions = [
         _condition("Complete", holds=not missing, reason=complete, message=str(missing) or exist),
         _condition("Planned", holds=phase.planned, reason="PlanFound" if phase.planned else reason, message=held),

@@ -226,13 +226,18 @@ doubles with each failed pod, so the eviction of six pods delays the next ones b
 """
 
 
+def delayed(gang: Gang) -> str:
+    """Return when the gang's Job creates missing pods, as the end of a message; "" if its status shows no delay."""
+    return f"; {gang.source} {DELAYS[gang.delay]}" if gang.delay is not None else ""
+
+
 def one_by_one(gang: Gang) -> str:
     """Return why a workload does not create missing pods now, with a remedy if there is one, as the end of a message.
 
     "" if no reason is known, or if capacity is reserved for the expected pods.
     """
     if gang.delay is not None:
-        return f"; {gang.source} {DELAYS[gang.delay]}"
+        return delayed(gang)
     later = gang.later
     if later is None:
         return _stateful_sets(gang)

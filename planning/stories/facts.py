@@ -156,7 +156,20 @@ def presence(facts: GangFacts) -> str:
     expected = max(members.get("expected", 0), len(existing))
     parts = [f"{len(existing)} of {expected} exist", f"{sum(pod.bound for pod in existing)} bound"]
     missing = _missing(facts, existing)
-    return ", ".join(parts) + (f"; missing: {missing}" if missing else "")
+    return (
+        ", ".join(parts) + (f"; missing: {missing}" if missing else "") + _delay(facts, lacks=len(existing) < expected)
+    )
+
+
+def _delay(facts: GangFacts, *, lacks: bool) -> str:
+    """Return why missing pods are not recreated yet, as the end of a text: the end of the condition Complete.
+
+    "" if no pods are missing, or if the gang waits for them, because its message says so then.
+    """
+    conditions = facts.status.get("conditions") or ()
+    complete = next((each for each in conditions if each["type"] == "Complete" and each["status"] == "True"), {})
+    why = str(complete.get("message") or "").partition("; ")[2] if lacks else ""
+    return f"; {why}" if why else ""
 
 
 def _missing(facts: GangFacts, existing: Sequence[Pod]) -> str:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from written import DATACENTER, documents, sources
 
-from controller.gang_status import waiting_line
+from controller.gang_status import Phase, gang_status, waiting_line
 from gangs.dialects.claims import dialect_of
 from gangs.dialects.expanding import expanded
 from gangs.dialects.reading import read_all
@@ -16,6 +16,8 @@ from gangs.model import CreationDelay, GangKey, PodSet, Reading
 from gangs.sources import Sources
 from gangs.workloads.jobs import TRACKING
 from kube.objects import PodStatus
+from kube.placeholders import seat_uid
+from planning.stories.facts import GangFacts, presence
 
 AUTOMATIC = {"default": {"phalanx.dev/automatic": "true"}}
 LABEL = {"phalanx.dev/workload": "Job"}
@@ -199,6 +201,27 @@ def test_a_gang_says_that_its_job_creates_pods_after_a_back_off() -> None:
         "waits for 3 more pods: 1 of 4 exist; Job default/train creates them after a back-off of up to 10 minutes if "
         "pods of it failed or were evicted"
     )
+
+
+def test_a_gang_whose_evicted_pods_are_recreated_says_when() -> None:
+    """The Gang's condition Complete says it, and so does the line "members" of `phalanx why`."""
+    grown, _ = expanded(sources(job(status="{startTime: now}")))
+    (gang,) = read_all(grown).gangs
+    members = [each.pod for each in gang.members]
+    seats = [
+        msgspec.structs.replace(
+            pod, metadata=msgspec.structs.replace(pod.metadata, uid=seat_uid("job", "main", pod.metadata.name))
+        )
+        for pod in members
+    ]
+    expected = tuple(replace(each, pod=pod) for each, pod in zip(gang.members, seats, strict=True))
+    lost = replace(gang, members=expected, made_again=frozenset(pod.metadata.uid for pod in seats))
+    status = gang_status(lost, Phase.UNPLACEABLE, now="2026-11-21T12:00:00Z")
+    (complete,) = (each for each in status["conditions"] if each["type"] == "Complete")
+    then = "Job default/train creates them after a back-off of up to 10 minutes if pods of it failed or were evicted"
+    assert complete["message"] == f"0 pods of 4 exist, the others are recreated; {then}"
+    manifest = {"metadata": {"name": "train", "namespace": "default"}, "status": status}
+    assert presence(GangFacts(manifest)) == f"0 of 4 exist, 0 bound; {then}"
 
 
 def test_a_finished_job_is_no_gang() -> None:
