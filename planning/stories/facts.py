@@ -167,8 +167,8 @@ def _delay(facts: GangFacts, *, lacks: bool) -> str:
     "" if no pods are missing, or if the gang waits for them, because its message says so then.
     """
     conditions = facts.status.get("conditions") or ()
-    complete = next((each for each in conditions if each["type"] == "Complete" and each["status"] == "True"), {})
-    why = str(complete.get("message") or "").partition("; ")[2] if lacks else ""
+    messages = (each.get("message") for each in conditions if each["type"] == "Complete" and each["status"] == "True")
+    why = str(next(messages, None) or "").partition("; ")[2] if lacks else ""
     return f"; {why}" if why else ""
 
 
