@@ -62,6 +62,7 @@ VALUES: Mapping[str, str] = {
     "how": "",
     "patch": '{"spec":{"suspend":false}}',
     "gang": "default/llm",
+    "f'-n {within}' if within else '-A'": "-A",
     "gang['namespace']": "default",
     "meta['namespace']": "default",
     "meta['name']": "llm",

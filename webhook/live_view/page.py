@@ -28,7 +28,8 @@ TABLES = "tables"
 """The parameter of `GET /` that asks for the tables."""
 _TEMPLATES = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 _PAGE, _DRAWN = (
-    _TEMPLATES.from_string((files("webhook.live_view") / name).read_text()) for name in ("page.html", "drawn.html")
+    _TEMPLATES.from_string((files("webhook.live_view") / name).read_text())
+    for name in ("page.html", "page_by_script.html")
 )
 DRAWN = _DRAWN.render(style=STYLE, tables=TABLES) if SCRIPT else ""
 """The page that its script draws, as HTML; empty if the script was not built."""
