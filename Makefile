@@ -194,6 +194,7 @@ lock: $(STAMP) ## Pin all dependencies anew
 	$(BIN)/uv $(LOCK) -o requirements.txt pyproject.toml
 	$(BIN)/uv $(LOCK) --extra tracing --group dev -c requirements.txt -o requirements-dev.txt pyproject.toml
 	$(BIN)/uv $(LOCK) --group build -c requirements-dev.txt -o requirements-build.txt
+	$(BIN)/uv $(LOCK) --group pip -o requirements-pip.txt
 	$(BIN)/uv $(LOCK) --group materials -o requirements-materials.txt
 	$(BIN)/uv $(LOCK) --group docs -o requirements-docs.txt
 
@@ -204,12 +205,15 @@ LOCK := pip compile --quiet --upgrade --generate-hashes --no-strip-extras --no-h
 clean: ## Remove the environment; what was built stays in the cache
 	rm -rf $(VENV) page/node_modules tests/browser/node_modules $(PAGE) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage *.egg-info build dist headlamp/dist
 
-# Nothing is compiled: Python does that when a module is first imported.
+# Nothing is compiled: Python does that when a module is first imported. The locked files name all dependencies, so pip
+# need not resolve them, which takes it 10 s (`tests/packaging/test_lock.py` finds a missing one). The pip of Python 3.11
+# compares each file of each release with 900 platform tags: a newer one takes 22 s of a core in place of 35.
 $(STAMP):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Phalanx needs Python 3.11 or newer; set PYTHON=")'
 	@echo "installing the locked dependencies into $(VENV) …"
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install $(PIP_QUIETLY) --no-compile --require-hashes -r requirements-dev.txt
-	@$(BIN)/python -m pip install $(PIP_QUIETLY) --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m pip install $(PIP_QUIETLY) --no-compile --no-deps --require-hashes -r requirements-pip.txt
+	@$(BIN)/python -m pip install $(PIP_QUIETLY) --no-compile --no-deps --require-hashes -r requirements-dev.txt
+	@PYTHONWARNINGS=ignore $(BIN)/python -m pip install $(PIP_QUIETLY) --no-deps --no-build-isolation --editable .
 	@rm -f $(VENV)/.phalanx-*
 	@touch $@

@@ -34,7 +34,7 @@ from webhook.live_view import data
 from webhook.live_view.changes import CHANGES, WAIT_SECONDS, LiveFeed
 from webhook.live_view.gang_stories import EventReader, story_of
 from webhook.live_view.history import HISTORY, History, csv_of
-from webhook.live_view.page import HEADERS, SCRIPT, page
+from webhook.live_view.page import DRAWN, HEADERS, SCRIPT, TABLES, page
 from webhook.live_view.queues import QueueAnswers
 from webhook.metrics import CONTENT_TYPE, Metrics
 from webhook.picture import Picture
@@ -280,7 +280,9 @@ def _caller() -> str:
 
 
 def _page(picture: Picture) -> Response:
-    return Response(page(data.gangs(picture), data.domains(picture)), mimetype="text/html", headers=HEADERS)
+    written = TABLES in request.args or not DRAWN
+    text = page(data.gangs(picture), data.domains(picture)) if written else DRAWN
+    return Response(text, mimetype="text/html", headers=HEADERS)
 
 
 def _changes(picture: Picture, feed: LiveFeed) -> Response:

@@ -237,6 +237,7 @@ try {
   const plain = await browser.newContext({ javaScriptEnabled: false, extraHTTPHeaders: headers });
   const unscripted = await plain.newPage();
   await unscripted.goto(address);
+  await unscripted.waitForURL(/tables/);
   seen.withoutScript = await unscripted.locator("h2").allTextContents();
 } finally {
   await browser.close();

@@ -132,7 +132,7 @@ def test_a_jobs_pod_that_is_deleted_while_it_runs_fails_and_its_job_creates_anot
         cluster.apply([job("j", {GOES_ON: "true"}, podFailurePolicy={"rules": [rule]})])
         name = recorder.wait_for(in_phase("Running"))[-1].name
         cluster.kubectl("delete", "pod", name, "--wait=false")
-        recorder.wait_for(lambda seen: seen[-1].name != name and seen[-1].type == "ADDED")
+        recorder.wait_for(lambda seen: any(each.name != name for each in seen))
         events = [each for each in recorder.events if each.name == name]
     assert events[-1].type == "DELETED"
     assert events[-1].object["status"]["phase"] == "Failed"

@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 from pictures import Manifest, StillPicture, node, pod, pod_group, topology
 
+from cluster.api.token_reviews import Access
 from solver.objective import CRITERIA
+from webhook.app import create_app
 from webhook.live_view import data as live
-from webhook.live_view.page import HEADERS, MOST, STYLE, page
+from webhook.live_view.page import DRAWN, HEADERS, MOST, STYLE, TABLES, page
 from webhook.live_view.page import SCRIPT as BUNDLE
+from webhook.metrics import Metrics
 
 NODES = [node(f"node-{number}", rack=f"r{number // 2}") for number in range(4)]
 GROUP = "pod-group.scheduling.sigs.k8s.io"
@@ -75,6 +78,27 @@ def test_it_shows_gangs_with_their_members_and_topologies_with_their_room(busy: 
     text = " ".join(text for texts in Outline(shown(busy)).texts.values() for text in texts)
     for each in ("default/llm", "Waiting", "needs 2 more pods", "1 of 2 on nodes", "p0: on node-0", "r0", "28.0", "r1"):
         assert each in text
+
+
+class Anybody:
+    """An access check that allows every caller."""
+
+    def access(self, token: str, verb: str, path: str) -> Access:
+        """Always."""
+        del token, verb, path
+        return Access.ALLOWED
+
+
+def test_the_tables_are_written_only_for_a_browser_without_scripts(busy: StillPicture) -> None:
+    assert DRAWN, "run: make page"
+    client = create_app(busy, Anybody(), Metrics()).test_client()
+    drawn, written = (client.get(path, headers={"Authorization": "Bearer theirs"}) for path in ("/", f"/?{TABLES}"))
+    outline = Outline(drawn.text)
+    assert {"table", "h1"}.isdisjoint(name for name, _ in outline.elements)
+    assert outline.all("script") == [{"src": "page.js", "defer": ""}]
+    assert {"http-equiv": "refresh", "content": f"0; url=?{TABLES}"} in outline.all("meta")
+    assert len(Outline(written.text).all("table")) == 2
+    assert drawn.headers["Content-Security-Policy"] == written.headers["Content-Security-Policy"]
 
 
 def test_an_empty_cluster_is_said_in_words() -> None:
