@@ -106,7 +106,7 @@ def solve(
             result = dry_run(documents, live=live, preemption=preemption, comparing=verbose, what_if=what_if)
     except UnknownNodeError as error:
         raise click.UsageError(str(error)) from error
-    print_result(result, output)
+    print_result(result, output, details=verbose)
     if not (result.decisions or mistakes or result.mistakes):
         more = "" if verbose else "; -v: what was left out"
         asks = "" if result.warnings else ": the input asks for no gang"
@@ -146,8 +146,11 @@ def read(sources: Sequence[str]) -> tuple[list[Document], list[Mistake]]:
     return documents, mistakes
 
 
-def print_result(result: DryRun, output: str) -> None:
-    """Print the decisions of the dry run to standard output, in this format."""
+def print_result(result: DryRun, output: str, *, details: bool = False) -> None:
+    """Print the decisions of the dry run to standard output, in this format.
+
+    :param details: whether JSON and YAML have the further fields of explanations (`solve_report`).
+    """
     if output == "table":
         from cli.text.decision_text import render  # noqa: PLC0415 -- other formats need not wait for it
 
@@ -156,7 +159,7 @@ def print_result(result: DryRun, output: str) -> None:
     if output == "html":
         click.echo(_page(result), nl=False)
         return
-    report = solve_report(result.decisions)
+    report = solve_report(result.decisions, details=details)
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2))
     else:

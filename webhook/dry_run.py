@@ -86,4 +86,6 @@ def solve_stream(body: bytes, picture: Picture | None, seconds: float, asked: Dr
         )
     except OutOfTimeError as error:
         raise TooLongError(f"cannot be read in the {seconds:.1f} s that are left of the time given") from error
-    return DryRunAnswer(solve_report(run.decisions), tuple(map(str, (*run.mistakes, *run.warnings))))
+    return DryRunAnswer(
+        solve_report(run.decisions, details=asked.comparing), tuple(map(str, (*run.mistakes, *run.warnings)))
+    )

@@ -1,6 +1,6 @@
 """Decisions as the SolveReport of `phalanx solve -o json` and `POST /v1/solve`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -14,13 +14,17 @@ KIND = "SolveReport"
 Json = dict[str, Any]
 
 
-def solve_report(decisions: Iterable[Decision]) -> Json:
-    """Return the decisions as JSON data (a SolveReport), in the order in which the gangs were planned."""
-    return {"apiVersion": API_VERSION, "kind": KIND, "gangs": [gang_report(each) for each in decisions]}
+def solve_report(decisions: Iterable[Decision], *, details: bool = False) -> Json:
+    """Return the decisions as JSON data (a SolveReport), in the order in which the gangs were planned.
+
+    :param details: whether explanations have the fields that only `-v` and `?why=true` add.
+    """
+    entries = [gang_report(each, details=details) for each in decisions]
+    return {"apiVersion": API_VERSION, "kind": KIND, "gangs": entries}
 
 
-def gang_report(decision: Decision) -> Json:
-    """Return the entry of one gang in the SolveReport."""
+def gang_report(decision: Decision, *, details: bool = True) -> Json:
+    """Return the entry of one gang in the SolveReport. `details`: as for `solve_report`."""
     gang = decision.gang
     return {
         "namespace": decision.key.namespace,
@@ -36,7 +40,7 @@ def gang_report(decision: Decision) -> Json:
         "objective": [_goal(each) for each in decision.goals],
         "proof": decision.proof or Proof.UNPROVEN.value,
         "message": decision.message,
-        "explanation": _explanation(decision.explanation),
+        "explanation": _explanation(decision.explanation, details=details),
         "milliseconds": {step: round(seconds * 1000, 3) for step, seconds in decision.seconds.items()},
     }
 
@@ -117,23 +121,32 @@ def _goal(goal: Goal) -> Json:
     return entry
 
 
-def _explanation(explanation: Explanation) -> Json:
+def _explanation(explanation: Explanation, *, details: bool) -> Json:
     """Return the explanation as JSON.
 
-    `whyHere` is present only if it was requested and there is a plan to compare. `onlyIn` is present only if a node
-    selector or node affinity confines a rejected gang to few domains.
+    `whyHere` is present only if it was requested and there is a plan to compare. With `details`, `onlyIn` is present if
+    a node selector or node affinity confines a rejected gang to few domains.
     """
+    found = zip_longest(explanation.nearest, explanation.devices)
     entry: Json = {
-        "nearest": [
-            {**_near(near), **({"devices": [_device_count(each) for each in devices]} if devices else {})}
-            for near, devices in zip_longest(explanation.nearest, explanation.devices)
-        ],
+        "nearest": [{**_near(near), **(_more(near, devices) if details else {})} for near, devices in found],
         "wouldFitIf": list(explanation.changes),
     }
     if explanation.why_here:
         entry["whyHere"] = explanation.why_here
-    if explanation.only_in:
+    if explanation.only_in and details:
         entry["onlyIn"] = str(explanation.only_in)
+    return entry
+
+
+def _more(near: NearDomain, devices: Sequence[DeviceCount] | None) -> Json:
+    """Return further fields of a near domain.
+
+    `fitsWithoutEvictions` is absent if it is not known or no pod may be evicted, `devices` if no member has claims.
+    """
+    entry: Json = {} if near.fits_now is None else {"fitsWithoutEvictions": near.fits_now}
+    if devices:
+        entry["devices"] = [_device_count(each) for each in devices]
     return entry
 
 
@@ -142,8 +155,7 @@ def _device_count(count: DeviceCount) -> Json:
 
 
 def _near(near: NearDomain) -> Json:
-    """Return a near domain as JSON. `fitsWithoutEvictions` is absent if it is not known or no pod may be evicted."""
-    entry: Json = {
+    return {
         "level": near.level,
         "path": list(near.path),
         "fits": near.fits,
@@ -151,6 +163,3 @@ def _near(near: NearDomain) -> Json:
         "nodes": near.nodes,
         "excluded": dict(near.excluded),
     }
-    if near.fits_now is not None:
-        entry["fitsWithoutEvictions"] = near.fits_now
-    return entry

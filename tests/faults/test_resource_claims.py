@@ -1,4 +1,4 @@
-"""Gangs whose pods need devices, which Phalanx does not plan yet.
+"""Gangs whose pods need devices that Phalanx does not plan.
 
 The gangs stay gated and report the reason, unless their user requests the release nevertheless.
 
@@ -22,7 +22,33 @@ NODES = [
     {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"cpu": "8"}}}
     for name in ("n0", "n1")
 ]
-GATED = "and Phalanx does not plan devices yet; to release the gang without that plan, annotate"
+_GROUP = {"apiVersion": "resource.k8s.io/v1"}
+UNPLANNED = [
+    {**_GROUP, "kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": {}},
+    {
+        **_GROUP,
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "one-gpu"},
+        "spec": {
+            "spec": {
+                "devices": {
+                    "requests": [
+                        {
+                            "name": "gpu",
+                            "exactly": {"deviceClassName": "gpu", "capacity": {"requests": {"memory": "1Gi"}}},
+                        }
+                    ]
+                }
+            }
+        },
+    },
+]
+"""A claim for a part of a device's capacity."""
+GATED = (
+    'with requests for a part of a device\'s capacity (request "gpu"), and Phalanx does not plan that yet; '
+    "to release the gang without that plan, annotate"
+)
+NO_CLASSES = "and Phalanx does not plan devices yet; to release the gang without that plan, annotate"
 NOT_CONSIDERED = "not proven optimal; not considered: dynamic resource claims (spec.resourceClaims)"
 
 
@@ -43,14 +69,14 @@ def job(pod: Manifest | None = None, *, annotations: Mapping[str, str] | None = 
 
 def answer(folder: Path, *manifests: Manifest, nodes: Iterable[Manifest] = NODES) -> Answer:
     """The answer of solve to these objects."""
-    text = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": [*nodes, *manifests]}).decode()
+    text = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": [*nodes, *UNPLANNED, *manifests]}).decode()
     return solved(written(folder, text, "written.json"))
 
 
 def test_a_job_with_claims_stays_gated(tmp_path: Path) -> None:
     assert answer(tmp_path, job()) == Answer(
         "default/llm  Waiting\n"
-        f"  stays gated: pods llm-0..3 have resource claims (spec.resourceClaims), {GATED} Job default/llm "
+        f"  stays gated: pods llm-0..3 have resource claims (spec.resourceClaims) {GATED} Job default/llm "
         'phalanx.dev/ignore-resource-claims: "true"\n',
         "",
         3,
@@ -120,7 +146,7 @@ def test_bare_pods_of_every_dialects_groups(tmp_path: Path, dialect: str, claimi
     held = asked({}, {})
     who = "pod p-0 has" if claiming == 1 else "pods p-0..3 have"
     assert (
-        f"  stays gated: {who} resource claims (spec.resourceClaims), {GATED} {group['kind']} default/g" in held.report
+        f"  stays gated: {who} resource claims (spec.resourceClaims) {GATED} {group['kind']} default/g" in held.report
     )
     assert held.status == 3
     ignoring = {IGNORE_CLAIMS: "true"}
@@ -196,7 +222,7 @@ ASKS = spec(claims=False, example_com__gpu="1")
 def test_an_extended_resource_of_a_device_class(tmp_path: Path) -> None:
     said = answer(tmp_path, job(ASKS), CLASS)
     resource = "example.com/gpu (DeviceClass gpus), which no node's status.allocatable has"
-    assert f"  stays gated: pods llm-0..3 ask for {resource}, {GATED} Job default/llm" in said.report
+    assert f"  stays gated: pods llm-0..3 ask for {resource}, {NO_CLASSES} Job default/llm" in said.report
     assert said.status == 3
 
 

@@ -63,7 +63,7 @@ def test_a_gang_short_of_devices_is_refused_with_their_numbers() -> None:
     assert decision.outcome is Outcome.UNPLACEABLE
     assert decision.proof == "Infeasible"
     assert f"devices of {devices.DRIVER}: 5 in r2, 4 of them free, 5 needed" in decision.message
-    nearest = solve_report([decision])["gangs"][0]["explanation"]["nearest"]
+    nearest = solve_report([decision], details=True)["gangs"][0]["explanation"]["nearest"]
     assert [each["devices"] for each in nearest] == [
         [{"devices": f"devices of {devices.DRIVER}", "matching": 5, "free": 4, "needed": 5}],
         [{"devices": f"devices of {devices.DRIVER}", "matching": 3, "free": 3, "needed": 5}],

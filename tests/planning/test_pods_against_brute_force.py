@@ -198,8 +198,9 @@ def faults_of_pair(cluster: Cluster, found: Sequence[Decision]) -> list[str]:
         where = {each.member.pod.metadata.name: nodes[each.node] for each in gang.assignments}
         gone = [each.name for each in gang.evictions]
         placed = [where[name(pod)] for pod in mine if where]
-        alone = allowed(now, gone, placed) or allowed_together(cluster, found)
-        if where and not (alone and promises_kept(now, promised, gone)):
+        if where and not (
+            (allowed(now, gone, placed) or allowed_together(cluster, found)) and promises_kept(now, promised, gone)
+        ):
             faults.append(f"the plan of {gang.key.name} is not allowed")
         if gang.proof == "Infeasible" and has_place(now, promised):
             faults.append(f"{gang.key.name} has a place")

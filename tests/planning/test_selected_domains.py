@@ -67,5 +67,7 @@ def test_many_domains_are_not_told() -> None:
 
 def test_the_report_and_the_text_have_it() -> None:
     decision = decided(nodes("e", "f"), scenes.gang(minMember=3, required="block"), members(3, **H200))
-    assert solve_report([decision])["gangs"][0]["explanation"]["onlyIn"] == "s1/b2 (node selector gpu=h200)"
+    assert (
+        solve_report([decision], details=True)["gangs"][0]["explanation"]["onlyIn"] == "s1/b2 (node selector gpu=h200)"
+    )
     assert "\n  may run only in s1/b2 (node selector gpu=h200)\n" in render([decision])

@@ -35,12 +35,14 @@ MUTATIONS = (
         "if gang_state.record is None or not self._probes.seen(gang_state.record.plan_id):",
         "if gang_state.record is None:",
     ),
-    Mutation("the probe's answer is dropped", _PROBE, "self._seen |= self._covered", "self._seen = set(self._seen)"),
+    Mutation(
+        "the probe's answer is dropped", _PROBE, "self._prove(frozenset(self._covered))", "self._prove(frozenset())"
+    ),
     Mutation(
         "a probe that somebody deleted counts as answered",
         _PROBE,
         "self._wanted |= self._covered  # another client deleted the probe before the scheduler tried it",
-        "self._seen |= self._covered",
+        "self._prove(frozenset(self._covered))",
     ),
     Mutation(
         "a new nomination leaves an old probe valid",
@@ -63,8 +65,8 @@ MUTATIONS = (
     Mutation(
         "capacity that others took is not noticed before the release",
         _NEXT_STEP,
-        "    return _capacity_lost(situation, planned, victims)\n",
-        "    return None, ''\n",
+        "    cause, why = _capacity_lost(situation, planned, victims)\n",
+        "    cause, why = None, ''\n",
     ),
     Mutation(
         "a planned member that is gone is not noticed",
@@ -141,7 +143,7 @@ MUTATIONS = (
     Mutation(
         "victims of a plan that fell are not spared",
         _EXECUTING,
-        "            effects = Effects.of(self._spare(gang_state, cluster_view))\n",
+        "            effects = effects.then(Effects.of(self._spare(gang_state, cluster_view)))\n",
         "",
     ),
     Mutation(

@@ -32,7 +32,7 @@ def recorded(decisions: Sequence[Decision], snapshot: Snapshot, topologies: Sequ
     :param now: the time to show as the time of the solve.
     """
     states = {state.name: state for state in after_all(decisions, snapshot).nodes}
-    report = solve_report(decisions)
+    report = solve_report(decisions, details=True)
     cluster = {
         "topologies": [data.places(each) for each in data.trees(topologies, states)],
         "nodes": {name: data.cell(state) for name, state in states.items()},
