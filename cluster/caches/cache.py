@@ -146,8 +146,25 @@ class ClusterCache:
         ):
             sink: Sink[Any] = table
             yield Reflector(
-                transport, [path], kind, sink, optional=True, timing=timing, clock=self._clock, wanted=threading.Event()
+                transport,
+                [path],
+                kind,
+                sink,
+                optional=True,
+                timing=timing,
+                clock=self._clock,
+                on_change=self._served_changed,
+                wanted=threading.Event(),
             )
+
+    def _served_changed(self) -> None:
+        """Have the next snapshot built anew: a kind may be readable now that was not, although no object has changed.
+
+        A reflector puts the objects into its table first, and counts as served afterwards.
+        """
+        with self.changing(captured=True):
+            for journal in self._journals:
+                journal.other()
 
     def _want_devices(self) -> None:
         for each in self._of_devices:
@@ -352,22 +369,24 @@ class ClusterCache:
         with self._changed:
             claims, rules, *_ = self._of_devices
             parts = self._resource_claims.all(), self._taint_rules.all(), self._device_classes.all()
-            seen = (*parts, claims.served, rules.served)
+            seen = (*parts, claims.served, rules.served, rules.synced)
             if len(seen) != len(self._devices_seen) or any(
                 now is not before for now, before in zip(seen, self._devices_seen, strict=True)
             ):
                 classes = {each.metadata.name: each for each in parts[2]}
-                self._devices = DeviceView(parts[0], parts[1], classes, known=claims.served, taints=rules.served)
+                known = claims.served and rules.synced
+                self._devices = DeviceView(parts[0], parts[1], classes, known=known, taints=rules.served)
                 self._devices_seen = seen
             return self._devices
 
     def _device_objects(self) -> DeviceObjects | None:
         """Return the objects from which devices are planned; None if one of the kinds cannot be read.
 
-        DeviceTaintRules may be missing, because an API server before 1.37 does not serve them.
+        DeviceTaintRules may be missing, because an API server before 1.37 does not serve them. But it must be known
+        whether they are: otherwise a plan could contain tainted devices.
         """
-        claims, _, slices, templates = self._of_devices
-        if not (claims.served and slices.served and templates.served):
+        claims, taint_rules, slices, templates = self._of_devices
+        if not (claims.served and slices.served and templates.served and taint_rules.synced):
             return None
         rules = self._taint_rules.all()
         if self._foreign_rules[0] is not rules:

@@ -1,0 +1,61 @@
+"""When the cache counts the kinds of devices as read: on the local API server, list by list."""
+
+from collections.abc import Iterator
+
+import pytest
+from local_api.direct import DirectTransport
+from local_api.resources import Resource
+from local_api.server import LocalApi, local_api
+
+from cluster.caches.cache import ClusterCache
+
+GROUP = "resource.k8s.io"
+RESOURCES = (
+    Resource(GROUP, "v1", "resourceclaims", "ResourceClaim", status=True),
+    Resource(GROUP, "v1", "resourceclaimtemplates", "ResourceClaimTemplate"),
+    Resource(GROUP, "v1", "resourceslices", "ResourceSlice", namespaced=False),
+    Resource(GROUP, "v1", "devicetaintrules", "DeviceTaintRule", namespaced=False),
+)
+PLURALS = tuple(each.plural for each in RESOURCES)
+
+
+@pytest.fixture
+def api() -> Iterator[LocalApi]:
+    """An API server that serves all kinds of devices."""
+    with local_api(*RESOURCES) as found:
+        yield found
+
+
+def listing(cache: ClusterCache, *plurals: str) -> None:
+    """List these resources, as their threads would."""
+    for each in cache.reflectors:
+        if each.name.rpartition("/")[2] in plurals:
+            each.list_once()
+
+
+@pytest.mark.parametrize("last", PLURALS)
+def test_devices_are_planned_as_soon_as_the_last_of_their_kinds_is_read(api: LocalApi, last: str) -> None:
+    """A thread may take a snapshot after the objects are there, but before the kind counts as served."""
+    cache = ClusterCache(DirectTransport(api))
+    cache.on_change(cache.snapshot)
+    listing(cache, *(each for each in PLURALS if each != last))
+    assert cache.snapshot().devices is None
+    listing(cache, last)
+    assert cache.snapshot().devices is not None
+
+
+def test_nothing_is_known_of_claims_before_it_is_known_whether_devices_are_tainted(api: LocalApi) -> None:
+    """Otherwise claims would be allocated without rules, as before Kubernetes 1.37."""
+    cache = ClusterCache(DirectTransport(api))
+    listing(cache, "resourceclaims")
+    assert not cache.devices().known
+    listing(cache, "devicetaintrules")
+    assert (cache.devices().known, cache.devices().taints) == (True, True)
+
+
+def test_an_api_server_without_rules_is_known_to_lack_them() -> None:
+    with local_api(*RESOURCES[:3]) as api:
+        cache = ClusterCache(DirectTransport(api))
+        listing(cache, *PLURALS)
+        assert (cache.devices().known, cache.devices().taints) == (True, False)
+        assert cache.snapshot().devices is not None
