@@ -25,6 +25,7 @@ from cluster.capturing import Capture, Protected, unprotected
 from cluster.classes import RuntimeClass
 from cluster.devices.claims import DeviceObjects
 from cluster.devices.holdings import CLAIMS_PATH, NO_DEVICES, RULES_PATH, DeviceView, without_taking
+from cluster.devices.partitions import NO_PARTITIONS, Partitions
 from cluster.snapshot import Snapshot
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
 from kube import keys
@@ -101,6 +102,7 @@ class ClusterCache:
         self._devices_seen: tuple[object, ...] = ()
         """The tables and flags from which `_devices` was built."""
         self._devices = NO_DEVICES
+        self._partitions = NO_PARTITIONS
         self._manifests = Manifests(self, self._journals)
         self._further: list[FurtherKinds] = []
         self._of_devices = tuple(self._reading_devices(transport, timing))
@@ -365,17 +367,23 @@ class ClusterCache:
             return self._snapshot
 
     def devices(self) -> DeviceView:
-        """Return the claims and rules of devices. It is the same object as before if none of them has changed."""
+        """Return the claims, rules and partitions of devices. It is the same object as before if nothing in it has
+        changed.
+        """
         with self._changed:
             claims, rules, *_ = self._of_devices
             parts = self._resource_claims.all(), self._taint_rules.all(), self._device_classes.all()
-            seen = (*parts, claims.served, rules.served, rules.synced)
+            if self._partitions.slices is not self._slices.all():
+                self._partitions = Partitions(self._slices.all())
+            seen = (*parts, self._partitions, claims.served, rules.served, rules.synced)
             if len(seen) != len(self._devices_seen) or any(
                 now is not before for now, before in zip(seen, self._devices_seen, strict=True)
             ):
                 classes = {each.metadata.name: each for each in parts[2]}
                 known = claims.served and rules.synced
-                self._devices = DeviceView(parts[0], parts[1], classes, known=known, taints=rules.served)
+                self._devices = DeviceView(
+                    parts[0], parts[1], classes, known=known, taints=rules.served, partitions=self._partitions
+                )
                 self._devices_seen = seen
             return self._devices
 

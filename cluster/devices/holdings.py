@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cluster.devices.allocation import DeviceId
+from cluster.devices.partitions import NO_PARTITIONS, Partitions
 from kube.devices import DeviceClass, DeviceRequestAllocationResult, DeviceTaintRule, ResourceClaim
 from kube.keys import DEVICE_RULE, TAKING
 
@@ -28,6 +29,7 @@ class DeviceView:
     classes: Mapping[str, DeviceClass] = field(default_factory=dict)
     known: bool = False
     taints: bool = False
+    partitions: Partitions = NO_PARTITIONS
 
     @cached_property
     def by_key(self) -> Mapping[str, ResourceClaim]:

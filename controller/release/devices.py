@@ -4,7 +4,7 @@ The state is in the cluster: the allocations of the claims, and the DeviceTaintR
 """
 
 import hashlib
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,17 +113,47 @@ class DevicePlan:
         tainted = {(each.driver, each.pool) for each in selectors if each is not None}
         return tuple(pool for pool in self.pools if pool not in tainted)
 
-    def rivals(self, claim: PlannedClaim) -> Iterator[tuple[DeviceId, ResourceClaim]]:
-        """Yield each other claim that has a planned device of this claim for itself, with the device."""
+    def rivals(
+        self, claim: PlannedClaim, stays: Callable[[ResourceClaim], bool] = lambda _: True
+    ) -> Iterator[tuple[DeviceId, ResourceClaim]]:
+        """Yield each other claim that has a planned device of this claim for itself, with the device.
+
+        Likewise each other claim with a partition of the same physical device, if not all planned devices of the plan
+        can be allocated beside the partitions of such claims.
+
+        :param stays: whether another claim counts.
+        """
         own = claim.claim.metadata.uid if claim.claim is not None else ""
         for device in claim.exclusive:
             for holder in self.view.holders.get(device, ()):
-                if holder.metadata.uid != own:
+                if holder.metadata.uid != own and stays(holder):
                     yield device, holder
+            yield from ((device, holder) for holder in self._beside(device, stays))
+
+    def _beside(self, device: DeviceId, stays: Callable[[ResourceClaim], bool]) -> Iterator[ResourceClaim]:
+        """Yield the claims of others on other devices that overdraw the counters of this planned device."""
+        partitions = self.view.partitions
+        counters = partitions.consumption.get(device, {}).keys()
+        if not counters:
+            return
+        planned = {each for claim in self.claims for each in claim.exclusive}
+        own = {claim.claim.metadata.uid for claim in self.claims if claim.claim is not None}
+        others = {
+            other: [each for each in holders if each.metadata.uid not in own and stays(each)]
+            for other, holders in self.view.holders.items()
+            if other not in planned and not counters.isdisjoint(partitions.consumption.get(other, {}))
+        }
+        present = [other for other, holders in others.items() if holders]
+        overdrawn = set(partitions.overdrawn((*planned, *present))) & counters
+        for other in present:
+            if not overdrawn.isdisjoint(partitions.consumption[other]):
+                yield from others[other]
 
     @property
     def doubled(self) -> tuple[DeviceId, ...]:
-        """The devices that a claim of the plan has, and another claim, too."""
+        """The devices that a claim of the plan has and another claim, too. Likewise if another claim has a partition
+        beside which the device cannot be allocated.
+        """
         held = (each for each in self.claims if each.as_planned)
         return tuple(sorted({device for claim in held for device, _ in self.rivals(claim)}))
 

@@ -12,6 +12,7 @@ from protocol_scenes import PLAN_ID, gang, pod, record, situation
 
 from cluster.devices.allocation import AllocatedDevice, ClaimAllocation, DeviceId
 from cluster.devices.holdings import DeviceView
+from cluster.devices.partitions import Partitions
 from controller.release.devices import (
     allocation_status,
     device_plan,
@@ -36,7 +37,7 @@ from controller.release.next_step import (
     next_step,
 )
 from controller.release.records import PlanRecord, claims_entry, record_from, successors_patch
-from kube.devices import DeviceTaintRule, ResourceClaim
+from kube.devices import DeviceTaintRule, ResourceClaim, ResourceSlice
 from kube.keys import PLAN
 from kube.objects import ObjectMeta, Pod, PodResourceClaimStatus
 
@@ -187,6 +188,58 @@ def test_a_doubled_device_is_yielded() -> None:
     found = step(view((*HELD, rival)), pod("r", bound="n2", cpu="0"))
     assert isinstance(found, Yield)
     assert found.doubled == (device("n2"),)
+
+
+def partitioned(memory: int = 8, *, generation: int = 1) -> Partitions:
+    """n2: gpu-0 is a whole device that consumes 8 of its memory, gpu-1 and gpu-2 are partitions that consume 4 each."""
+    sizes = {"gpu-0": 8, "gpu-1": 4, "gpu-2": 4}
+    devices = [
+        {"name": name, "consumesCounters": [{"counterSet": "gpu", "counters": {"memory": {"value": str(size)}}}]}
+        for name, size in sizes.items()
+    ]
+    counters = [{"name": "gpu", "counters": {"memory": {"value": str(memory)}}}]
+    pool = {"name": "n2", "generation": generation, "resourceSliceCount": 1}
+    spec = {"driver": DRIVER, "nodeName": "n2", "pool": pool, "devices": devices, "sharedCounters": counters}
+    return Partitions((msgspec.convert({"spec": spec}, ResourceSlice),))
+
+
+def test_a_partition_that_a_running_pod_has_invalidates_a_plan_with_the_whole_device() -> None:
+    rival, running = claim("rival", device("n2", 1), ["r"]), pod("r", bound="n2", cpu="0")
+    found = step(replace(view((*BARE, rival), RULES), partitions=partitioned()), running)
+    assert isinstance(found, NeedPlan)
+    assert found.cause is Cause.DEVICES_TAKEN
+    expected = "device gpu-0 of pool n2 shares counters with a device that is allocated to ResourceClaim default/rival"
+    assert found.message == expected
+    assert isinstance(step(replace(view((*BARE, rival), RULES), partitions=partitioned(12)), running), Hold)
+    assert isinstance(step(replace(view((*HELD, rival)), partitions=partitioned(12)), running), Release)
+
+
+def test_a_whole_device_is_not_allocated_before_the_pod_of_its_partition_has_ended() -> None:
+    rival, ending = claim("rival", device("n2", 1), ["r"]), pod("r", bound="n2", cpu="0", terminating=True)
+    found = step(replace(view((*BARE, rival), RULES), partitions=partitioned()), ending)
+    assert found == AwaitDevices(((device("n2"), rival),))
+
+
+def test_only_the_partitions_that_stay_count_against_a_plan() -> None:
+    """Of memory 12, a running pod keeps 4, a terminating pod frees 4, and the plan takes 8."""
+    stays, goes = claim("stays", device("n2", 1), ["r"]), claim("goes", device("n2", 2), ["t"])
+    pods = pod("r", bound="n2", cpu="0"), pod("t", bound="n2", cpu="0", terminating=True)
+    found = step(replace(view((*BARE, stays, goes), RULES), partitions=partitioned(12)), *pods)
+    assert isinstance(found, AwaitDevices)
+
+
+def test_a_partition_beside_a_held_whole_device_is_a_double() -> None:
+    rival = claim("rival", device("n2", 1), ["r"])
+    found = step(replace(view((*HELD, rival)), partitions=partitioned()), pod("r", bound="n2", cpu="0"))
+    assert isinstance(found, Yield)
+    assert found.doubled == (device("n2"),)
+
+
+def test_only_slices_of_the_newest_generation_count() -> None:
+    both = Partitions((*partitioned(8).slices, *partitioned(16, generation=2).slices))
+    assert [int(each) for each in both.limits.values()] == [16]
+    assert not list(both.overdrawn([device("n2", number) for number in range(3)]))
+    assert list(partitioned().overdrawn([device("n2", 0), device("n2", 1)])) == list(both.limits)
 
 
 def test_devices_for_administration_and_shared_ones_are_no_double() -> None:
