@@ -69,11 +69,15 @@ class PlannedClaim:
 
 @dataclass(frozen=True, slots=True)
 class DevicePlan:
-    """The claims of a plan whose members are still gated, as the cluster shows them now."""
+    """The claims of a plan whose members are still gated, as the cluster shows them now.
+
+    `obsolete`: claims for which the plan has no devices, but of which the controller holds devices for gated members.
+    """
 
     plan_id: str
     claims: tuple[PlannedClaim, ...]
     view: DeviceView
+    obsolete: tuple[ResourceClaim, ...] = ()
 
     @property
     def missing(self) -> tuple[PlannedClaim, ...]:
@@ -87,12 +91,13 @@ class DevicePlan:
 
     @property
     def misallocated(self) -> tuple[ResourceClaim, ...]:
-        """The claims that have other devices than planned."""
-        return tuple(
+        """The claims that have other devices than planned, and the obsolete ones."""
+        wrong = (
             each.claim
             for each in self.claims
             if each.claim is not None and each.claim.status.allocation is not None and not each.as_planned
         )
+        return (*wrong, *self.obsolete)
 
     @property
     def pools(self) -> tuple[Pool, ...]:
@@ -171,7 +176,11 @@ def device_plan(gang: Gang, record: PlanRecord, view: DeviceView) -> DevicePlan:
         there = tuple(pod for pod in pods if not to_come(pod))
         if there and all(pod.gated_by(GATE) for pod in pods):
             found.append(PlannedClaim(allocation, _claim_of(allocation, there, view), there))
-    return DevicePlan(record.plan_id, tuple(found), view)
+    own = {each.claim.metadata.uid for each in found if each.claim is not None}
+    gated = {each.pod.metadata.uid for each in gang.members if each.pod.gated_by(GATE)}
+    held = (each for each in view.held_for(gated) if is_ours(each) and consumers(each) <= gated) if found else ()
+    obsolete = tuple(each for each in held if each.metadata.uid not in own)
+    return DevicePlan(record.plan_id, tuple(found), view, obsolete)
 
 
 def _claim_of(allocation: ClaimAllocation, pods: Iterable[Pod], view: DeviceView) -> ResourceClaim | None:

@@ -486,10 +486,15 @@ def _devices_taken(situation: Situation, record: PlanRecord, victims: Iterable[P
     if not record.claims:
         return ""
     devices, going = device_plan(situation.gang, record, situation.devices), {each.uid for each in victims}
+    given_up = {each.metadata.uid for each in devices.misallocated}
+
+    def stays(holder: ResourceClaim) -> bool:
+        return holder.metadata.uid not in given_up and not _gives_way(holder, situation, going)
+
     for claim in devices.claims:
         if claim.as_planned:
             continue
-        for device, holder in devices.rivals(claim, lambda each: not _gives_way(each, situation, going)):
+        for device, holder in devices.rivals(claim, stays):
             used = {device_id(each) for each in devices_of_claim(holder)}
             what = "is allocated" if device in used else "shares counters with a device that is allocated"
             return f"device {device.device} of pool {device.pool} {what} to ResourceClaim {holder.key}"

@@ -148,6 +148,21 @@ def test_a_claim_with_the_devices_of_an_older_plan_is_given_up() -> None:
     assert step(view((older, BARE[1]), RULES)) == GiveUp((older,))
 
 
+def test_members_whose_devices_a_new_plan_swaps_give_them_up_first() -> None:
+    swapped = claim("a-gpu", device("n2"), ["a"], ours=True), claim("b-gpu", device("n1"), ["b"], ours=True)
+    assert step(view(swapped, RULES)) == GiveUp(swapped)
+
+
+def test_a_gated_member_without_a_place_in_the_new_plan_gives_up_its_device() -> None:
+    """Otherwise the device would be held for it for ever, or be refused to the members of the plan."""
+    for at in (device("n2"), device("n3")):
+        left_out = claim("c-gpu", at, ["c"], ours=True)
+        of = replace(gang(member("a"), member("b"), pod("c")), min_member=2)
+        of = replace(of, pod_sets=(replace(of.pod_sets[0], min_count=2),))
+        found = next_step(replace(situation(of, plan()), devices=view((*BARE, left_out), RULES)))
+        assert found == GiveUp((left_out,))
+
+
 def test_a_device_that_a_running_pod_has_invalidates_the_plan() -> None:
     rival = claim("rival", device("n2"), ["r"])
     found = step(view((*BARE, rival)), pod("r", bound="n2", cpu="0"))
