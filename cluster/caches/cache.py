@@ -137,8 +137,8 @@ class ClusterCache:
     def _reading_devices(self, transport: Transport, timing: ReflectorTiming) -> Iterator[Reflector[Any]]:
         """Yield the reflectors of claims, rules, slices and templates.
 
-        They make no request before the first DeviceClass exists. The cache is complete without them, because an
-        installation may lack the right to read them.
+        They make no request before the first DeviceClass exists. If the API server denies their requests, the cache is
+        complete without them, because an installation may lack the right to read them.
         """
         for path, kind, table in (
             (CLAIMS_PATH, ResourceClaim, self._resource_claims),
@@ -261,7 +261,7 @@ class ClusterCache:
         if self._complete:
             return ()
         waiting = [each.name for each in self._reflectors if not each.synced]
-        waiting += [each.name for further in self._further for each in further.reflectors() if not each.tried.is_set()]
+        waiting += [each.name for each in self._tried_only() if not each.tried.is_set()]
         self._complete = not waiting
         return tuple(waiting)
 
@@ -281,8 +281,14 @@ class ClusterCache:
         deadline = self._clock.monotonic() + timeout
         if not all(each.wait_synced(max(0.0, deadline - self._clock.monotonic())) for each in self._reflectors):
             return False
+        return all(each.tried.wait(max(0.0, deadline - self._clock.monotonic())) for each in self._tried_only())
+
+    def _tried_only(self) -> list[Reflector[Any]]:
+        """Return the reflectors that need an answer only, which may be a denial: of user-defined kinds, and of devices
+        if a DeviceClass exists. The DeviceClasses must have been listed.
+        """
         further = [each for further in self._further for each in further.reflectors()]
-        return all(each.tried.wait(max(0.0, deadline - self._clock.monotonic())) for each in further)
+        return [*further, *(each for each in self._of_devices if each.wanted)]
 
     def age(self) -> float:
         """Return the seconds since the last data from the API server, on the watch that has been silent longest."""

@@ -162,6 +162,11 @@ class Reflector(Generic[T]):
         if self._wanted is not None:
             self._wanted.set()
 
+    @property
+    def wanted(self) -> bool:
+        """Whether the thread may make requests (`want`)."""
+        return self._wanted is None or self._wanted.is_set()
+
     def wake(self) -> None:
         """Request a missing resource again at once, because the served kinds have changed and it may be installed."""
         self._woken.set()

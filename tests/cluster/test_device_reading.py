@@ -79,3 +79,28 @@ def test_an_installation_without_the_rights_asks_rarely_and_logs_the_denial_once
     assert not slices.served
     slices.list_once()
     assert slices.served
+
+
+def test_a_cache_is_complete_only_with_the_devices_of_its_classes(api: LocalApi) -> None:
+    """Otherwise a command that reads the cluster once would find that claims are not planned, or not, by chance."""
+    cache = ClusterCache(DirectTransport(api))
+    plain = [each for each in cache.reflectors if each.name.rpartition("/")[2] not in PLURALS]
+    for each in plain:
+        each.list_once()
+    assert cache.synced()
+    api.create(f"/apis/{GROUP}/v1/deviceclasses", {"metadata": {"name": "gpu"}, "spec": {}})
+    cache = ClusterCache(DirectTransport(api))
+    for each in cache.reflectors:
+        if each.name.rpartition("/")[2] not in PLURALS:
+            each.list_once()
+    assert [path.rpartition("/")[2] for path in cache.unsynced()] == [
+        "resourceclaims",
+        "devicetaintrules",
+        "resourceslices",
+        "resourceclaimtemplates",
+    ]
+    assert not cache.wait_synced(0.0)
+    api.fault("GET .*/resourceslices", refused(403, "Forbidden"))
+    listing(cache, *PLURALS)
+    assert cache.synced()
+    assert cache.wait_synced(0.0)
