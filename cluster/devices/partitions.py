@@ -52,7 +52,7 @@ class Partitions:
 
     @cached_property
     def consumption(self) -> Mapping[DeviceId, Mapping[CounterKey, Decimal]]:
-        """What each device consumes of counters while it is allocated. Devices that consume nothing are left out."""
+        """By device, the amounts of counters that it consumes while it is allocated. Other devices are left out."""
         found = dict[DeviceId, Mapping[CounterKey, Decimal]]()
         for each in self._newest:
             driver, pool = each.spec.driver, each.spec.pool.name

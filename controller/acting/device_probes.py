@@ -48,7 +48,7 @@ class ClaimProbes(Probes):
         A view that does not show the claim of the probe yet is too old. Claims are deleted only after a view has shown
         them (`clean`), so a claim that a view has shown and lacks now is deleted.
         """
-        own = (each for each in view.claims if is_probe_claim(each, self.kind) and not _ends(each))
+        own = (each for each in view.of_probes if is_probe_claim(each, self.kind) and not _ends(each))
         there = frozenset(each.metadata.name for each in own)
         for name in (self._confirming.keys() & self._shown) - there:
             self._seen |= self._confirming.pop(name)
@@ -76,7 +76,7 @@ class ClaimProbes(Probes):
 
     def clean(self, view: DeviceView) -> None:
         """Delete claims of earlier probes, also of a former leader's."""
-        for claim in view.claims:
+        for claim in view.of_probes:
             if is_probe_claim(claim, self.kind) and claim.metadata.name != self._claim and not _ends(claim):
                 path = claim_path(SYSTEM_NAMESPACE, claim.metadata.name)
                 self._writer.delete(path, claim.metadata.uid)

@@ -123,8 +123,8 @@ class DevicePlan:
     ) -> Iterator[tuple[DeviceId, ResourceClaim]]:
         """Yield each other claim that has a planned device of this claim for itself, with the device.
 
-        Likewise each other claim with a partition of the same physical device, if not all planned devices of the plan
-        can be allocated beside the partitions of such claims.
+        A partition of the same physical device counts, too, if the plan's devices and the partitions of other claims
+        overdraw a counter.
 
         :param stays: whether another claim counts.
         """
@@ -156,8 +156,9 @@ class DevicePlan:
 
     @property
     def doubled(self) -> tuple[DeviceId, ...]:
-        """The devices that a claim of the plan has and another claim, too. Likewise if another claim has a partition
-        beside which the device cannot be allocated.
+        """The devices that a claim of the plan has and another claim, too.
+
+        A device counts as well if another claim has a partition beside which the device cannot be allocated.
         """
         held = (each for each in self.claims if each.as_planned)
         return tuple(sorted({device for claim in held for device, _ in self.rivals(claim)}))

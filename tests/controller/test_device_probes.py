@@ -1,4 +1,4 @@
-"""What a probe with a claim proves, by what the controller's views of pods and claims show."""
+"""When a probe with a claim counts as tried: the controller receives pods and claims by two watches."""
 
 from collections.abc import Iterator
 
