@@ -128,10 +128,16 @@ def device_lost(decision: Decision, cluster_view: ClusterView) -> str:
 
 
 def frees_devices(decision: Decision, cluster_view: ClusterView) -> bool:
-    """Return whether a victim of the plan has a device that the plan needs."""
-    gone = {each.uid for each in decision.evictions}
-    holders = cluster_view.devices.holders
-    return any(consumers(holder) & gone for device in _planned(decision) for holder in holders.get(device, ()))
+    """Return whether a victim of the plan has a device that the plan needs, or one that shares counters with it."""
+    gone, view = {each.uid for each in decision.evictions}, cluster_view.devices
+    planned, consumption = set(_planned(decision)), view.partitions.consumption
+    counters = {key for device in planned for key in consumption.get(device, {})}
+    return any(
+        consumers(holder) & gone
+        for device, holders in view.holders.items()
+        if device in planned or not counters.isdisjoint(consumption.get(device, {}))
+        for holder in holders
+    )
 
 
 def _planned(decision: Decision) -> Iterator[DeviceId]:

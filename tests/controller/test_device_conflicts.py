@@ -11,10 +11,12 @@ from cluster.devices.partitions import NO_PARTITIONS, Partitions
 from controller.cluster_view import ClusterView
 from controller.reconcile_state import ReconcileState
 from controller.release.next_step import AllBound, Cause
-from controller.scheduling.device_conflicts import DeviceConflicts
+from controller.scheduling.device_conflicts import DeviceConflicts, frees_devices
 from gangs.model import GangKey, Reading
 from gangs.sources import Sources
-from kube.devices import ResourceSlice
+from kube.devices import ResourceClaim, ResourceSlice
+from planning.decision import Assignment, Decision, Eviction, Outcome
+from planning.message import Message
 
 DRIVER = "gpu.example.com"
 
@@ -57,3 +59,21 @@ def test_plans_with_partitions_that_exclude_each_other_do_not_both_hold() -> Non
     states = planned("a", "gpu-0"), planned("b", "gpu-1", priority=20)
     assert losers(*states, partitions=partitions(4)) == {"a": "gang default/b takes device gpu-1 of pool n1"}
     assert losers(*states, partitions=partitions(8)) == {}
+
+
+def test_a_victim_with_a_partition_of_the_planned_device_is_needed() -> None:
+    """Otherwise the plan counts as one that fits without its evictions, and is dropped again and again."""
+    state = planned("a", "gpu-0")
+    (claim,) = state.record.claims if state.record is not None else ()
+    (only,) = state.gang.members
+    evictions = (Eviction("default", "low", "uid-low", "n1", 1),)
+    assignments = (Assignment(only, 0, "n1", devices=(claim,)),)
+    message = Message.of("placed")
+    decision = Decision(state.gang, state.gang.key, Outcome.PLACED, message, assignments, evictions=evictions)
+    result = {"request": "gpu", "driver": DRIVER, "pool": "n1", "device": "gpu-1"}
+    status = {"reservedFor": [{"uid": "uid-low"}], "allocation": {"devices": {"results": [result]}}}
+    of_victim = msgspec.convert({"status": status}, ResourceClaim)
+    for counters, needed in ((partitions(4), True), (NO_PARTITIONS, False)):
+        devices = DeviceView((of_victim,), known=True, taints=True, partitions=counters)
+        seen = ClusterView(Sources(), Reading(()), (), (), snapshot(), {}, devices=devices)
+        assert frees_devices(decision, seen) is needed
