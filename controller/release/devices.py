@@ -72,12 +72,14 @@ class DevicePlan:
     """The claims of a plan whose members are still gated, as the cluster shows them now.
 
     `obsolete`: claims for which the plan has no devices, but of which the controller holds devices for gated members.
+    `awaited`: the claims of expected pods only, to which nothing can be allocated yet.
     """
 
     plan_id: str
     claims: tuple[PlannedClaim, ...]
     view: DeviceView
     obsolete: tuple[ResourceClaim, ...] = ()
+    awaited: tuple[PlannedClaim, ...] = ()
 
     @property
     def missing(self) -> tuple[PlannedClaim, ...]:
@@ -170,18 +172,20 @@ def device_plan(gang: Gang, record: PlanRecord, view: DeviceView) -> DevicePlan:
     A claim of which a member has been released belongs to the scheduler from then on.
     """
     by_name = {(each.pod.metadata.namespace, each.pod.metadata.name): each.pod for each in gang.members}
-    found = list[PlannedClaim]()
+    found, awaited = list[PlannedClaim](), list[PlannedClaim]()
     for allocation in record.claims:
         named = (by_name.get((allocation.namespace, name)) for name in allocation.pods)
         pods = tuple(pod for pod in named if pod is not None and record.node_of(pod.metadata.uid) is not None)
         there = tuple(pod for pod in pods if not to_come(pod))
         if there and all(pod.gated_by(GATE) for pod in pods):
             found.append(PlannedClaim(allocation, _claim_of(allocation, there, view), there))
+        elif pods and not there:
+            awaited.append(PlannedClaim(allocation, None, ()))
     own = {each.claim.metadata.uid for each in found if each.claim is not None}
     gated = {each.pod.metadata.uid for each in gang.members if each.pod.gated_by(GATE)}
     held = (each for each in view.held_for(gated) if is_ours(each) and consumers(each) <= gated) if found else ()
     obsolete = tuple(each for each in held if each.metadata.uid not in own)
-    return DevicePlan(record.plan_id, tuple(found), view, obsolete)
+    return DevicePlan(record.plan_id, tuple(found), view, obsolete, tuple(awaited))
 
 
 def _claim_of(allocation: ClaimAllocation, pods: Iterable[Pod], view: DeviceView) -> ResourceClaim | None:

@@ -491,7 +491,7 @@ def _devices_taken(situation: Situation, record: PlanRecord, victims: Iterable[P
     def stays(holder: ResourceClaim) -> bool:
         return holder.metadata.uid not in given_up and not _gives_way(holder, situation, going)
 
-    for claim in devices.claims:
+    for claim in (*devices.claims, *devices.awaited):
         if claim.as_planned:
             continue
         for device, holder in devices.rivals(claim, stays):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from protocol_scenes import PLAN_ID, gang, pod, record, situation
+from protocol_scenes import PLAN_ID, gang, pod, record, situation, snapshot
 
 from cluster.devices.allocation import AllocatedDevice, ClaimAllocation, DeviceId
 from cluster.devices.holdings import DeviceView
@@ -38,8 +38,9 @@ from controller.release.next_step import (
 )
 from controller.release.records import PlanRecord, claims_entry, record_from, successors_patch
 from kube.devices import DeviceTaintRule, ResourceClaim, ResourceSlice
-from kube.keys import PLAN
+from kube.keys import PLAN, SYSTEM_NAMESPACE
 from kube.objects import ObjectMeta, Pod, PodResourceClaimStatus
+from kube.placeholders import HELD_FOR, PLACEHOLDER, SEAT, seat_uid
 
 DRIVER = "gpu.example.com"
 NODES = {"a": "n1", "b": "n2"}
@@ -183,6 +184,28 @@ def test_a_device_of_a_pod_that_gives_way_is_waited_for(owner: Pod | None) -> No
     rival = claim("rival", device("n2"), ["r"])
     found = step(view((*BARE, rival), RULES), *([owner] if owner is not None else []))
     assert found == AwaitDevices(((device("n2"), rival),))
+
+
+def test_a_gang_is_not_released_in_part_if_the_device_of_an_expected_pod_is_taken() -> None:
+    awaited = seat_uid("w", "main", "b")
+    found = member("b", claim=False)
+    expected = msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, uid=awaited))
+    made = pod("p-b", nominated="n2")
+    marks = {**made.metadata.annotations, HELD_FOR: "default/b", SEAT: awaited}
+    meta = msgspec.structs.replace(
+        made.metadata, namespace=SYSTEM_NAMESPACE, labels={PLACEHOLDER: "true"}, annotations=marks
+    )
+    holder = msgspec.structs.replace(made, metadata=meta)
+    planned = plan()
+    planned = replace(planned, members=(planned.members[0], replace(planned.members[1], uid=awaited)))
+    running, rival = pod("r", bound="n2", cpu="0"), claim("rival", device("n2"), ["r"])
+    there = {each.metadata.uid: each for each in (member("a"), holder, running)}
+    scene = situation(gang(member("a"), expected), planned, holder, running)
+    scene = replace(scene, snapshot=snapshot(*there.values()), live=there, placeholders={awaited: holder})
+    assert isinstance(next_step(replace(scene, devices=view((HELD[0],)))), Release)
+    lost = next_step(replace(scene, devices=view((HELD[0], rival))))
+    assert isinstance(lost, NeedPlan)
+    assert lost.cause is Cause.DEVICES_TAKEN
 
 
 def test_an_equal_gang_that_holds_the_device_keeps_it() -> None:
