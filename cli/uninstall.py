@@ -25,10 +25,11 @@ from cli.installation import installed_objects as installing
 from cli.text.columns import lines, table
 from cluster.api.connecting import connect
 from cluster.api.transport import MERGE_PATCH, UNREACHABLE, Transport, message_of
+from cluster.devices.holdings import RULES_PATH
 from controller.gang_status import Phase
 from controller.release.patches import release_patch
 from gangs.mirrors import is_marked
-from kube.keys import API_VERSION, GATE, SYSTEM_NAMESPACE
+from kube.keys import API_VERSION, DEVICE_RULE, GATE, SYSTEM_NAMESPACE
 from kube.objects import Node, Pod
 from kube.placeholders import PLACEHOLDER, is_placeholder, seat_of
 from kube.scheduling_groups import group_of, is_release_group, pod_group, pod_group_path
@@ -205,6 +206,7 @@ def _remove(transport: Transport, definitions: list[Manifest]) -> None:
     with waiting("opening gates"):
         released = open_gates(transport)
     click.echo(f"gates: {released}")
+    _step("rules that taint devices", lambda: _delete_rules(transport))
     _step("mirrors (Gang objects for gangs of other systems)", lambda: _delete_mirrors(transport))
     classes = [each for each in _listed(transport, _COLLECTIONS["PriorityClass"]) if _is_holding(each)]
     leaving = [*reversed(objects), *({**each, "kind": "PriorityClass"} for each in classes)]
@@ -375,6 +377,21 @@ def _node_of(transport: Transport, pod: Manifest) -> Node | None:
         if error.status == HTTPStatus.NOT_FOUND:
             return None
         raise
+
+
+def _delete_rules(transport: Transport) -> int:
+    """Delete the DeviceTaintRules that the controller created. Return how many existed.
+
+    Otherwise no new pod could get the devices that they taint.
+    """
+    try:
+        rules = list(_listed(transport, RULES_PATH))
+    except ApiException as error:
+        if error.status == HTTPStatus.NOT_FOUND:  # the API server does not serve them
+            return 0
+        raise
+    made = (each["metadata"] for each in rules if DEVICE_RULE in (each["metadata"].get("labels") or {}))
+    return sum(_gone(transport, f"{RULES_PATH}/{each['name']}") for each in made)
 
 
 def _delete_mirrors(transport: Transport) -> int:

@@ -89,6 +89,8 @@ class Effects:
     """Why this reconcile evicts the members that had started; None if it does not."""
     stays: str = ""
     """Why a gang that asks for restarts and has lost a member is not restarted now; "" for any other gang."""
+    awaited: str = ""
+    """The message about a pod for which the gang waits before it takes devices; "" if there is none."""
     failed: str = ""
     """The message about an internal error at this gang, which is skipped until its back-off ends; "" without one."""
     plan: Plan | None = None

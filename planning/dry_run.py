@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from cluster.capturing import snapshot_of
+from cluster.devices.claims import DeviceObjects
 from cluster.schedulers import tried_of
 from cluster.snapshot import Snapshot
 from cluster.topology.well_known_levels import found_on
@@ -281,7 +282,25 @@ def _applied(objects: Objects, live: Live) -> _Request:
     named = {_pod_key(pod) for pod in objects.pods() if not pod.bound}
     left_out = Counter(key[1] for key in objects.origins.keys() - changed.keys() - named)
     notes = tuple(f"left out with the live cluster: {count} {kind}" for kind, count in sorted(left_out.items()))
-    return _Request(live.snapshot, sources, faults, frozenset({*changed, *made, *named}), notes)
+    snapshot = _with_claims(live.snapshot, objects.devices())
+    return _Request(snapshot, sources, faults, frozenset({*changed, *made, *named}), notes)
+
+
+def _with_claims(snapshot: Snapshot, added: DeviceObjects) -> Snapshot:
+    """Return the snapshot with the claims, templates and DeviceClasses of the documents.
+
+    A claim that exists keeps its devices. ResourceSlices describe the cluster, so those of the documents are left out.
+    """
+    devices = snapshot.devices
+    if devices is None or not (added.claims or added.templates or added.classes):
+        return snapshot
+    applied = replace(
+        devices,
+        classes={**devices.classes, **{each.metadata.name: each for each in added.classes}},
+        claims={**{each.key: each for each in added.claims}, **devices.claims},
+        templates={**devices.templates, **{each.key: each for each in added.templates}},
+    )
+    return replace(snapshot, devices=applied)
 
 
 def _ceded_advice(objects: Objects, request: _Request) -> Iterator[Advice]:

@@ -25,6 +25,7 @@ from cluster.capturing import Capture, Protected, unprotected
 from cluster.classes import RuntimeClass
 from cluster.devices.claims import DeviceObjects
 from cluster.devices.holdings import CLAIMS_PATH, NO_DEVICES, RULES_PATH, DeviceView, without_taking
+from cluster.devices.partitions import NO_PARTITIONS, Partitions
 from cluster.snapshot import Snapshot
 from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass, claims_of
 from kube import keys
@@ -101,6 +102,7 @@ class ClusterCache:
         self._devices_seen: tuple[object, ...] = ()
         """The tables and flags from which `_devices` was built."""
         self._devices = NO_DEVICES
+        self._partitions = NO_PARTITIONS
         self._manifests = Manifests(self, self._journals)
         self._further: list[FurtherKinds] = []
         self._of_devices = tuple(self._reading_devices(transport, timing))
@@ -135,8 +137,8 @@ class ClusterCache:
     def _reading_devices(self, transport: Transport, timing: ReflectorTiming) -> Iterator[Reflector[Any]]:
         """Yield the reflectors of claims, rules, slices and templates.
 
-        They make no request before the first DeviceClass exists. The cache is complete without them, because an
-        installation may lack the right to read them.
+        They make no request before the first DeviceClass exists. If the API server denies their requests, the cache is
+        complete without them, because an installation may lack the right to read them.
         """
         for path, kind, table in (
             (CLAIMS_PATH, ResourceClaim, self._resource_claims),
@@ -146,8 +148,25 @@ class ClusterCache:
         ):
             sink: Sink[Any] = table
             yield Reflector(
-                transport, [path], kind, sink, optional=True, timing=timing, clock=self._clock, wanted=threading.Event()
+                transport,
+                [path],
+                kind,
+                sink,
+                optional=True,
+                timing=timing,
+                clock=self._clock,
+                on_change=self._served_changed,
+                wanted=threading.Event(),
             )
+
+    def _served_changed(self) -> None:
+        """Have the next snapshot built anew: a kind may be readable now that was not, although no object has changed.
+
+        A reflector puts the objects into its table first, and counts as served afterwards.
+        """
+        with self.changing(captured=True):
+            for journal in self._journals:
+                journal.other()
 
     def _want_devices(self) -> None:
         for each in self._of_devices:
@@ -242,7 +261,7 @@ class ClusterCache:
         if self._complete:
             return ()
         waiting = [each.name for each in self._reflectors if not each.synced]
-        waiting += [each.name for further in self._further for each in further.reflectors() if not each.tried.is_set()]
+        waiting += [each.name for each in self._tried_only() if not each.tried.is_set()]
         self._complete = not waiting
         return tuple(waiting)
 
@@ -262,8 +281,14 @@ class ClusterCache:
         deadline = self._clock.monotonic() + timeout
         if not all(each.wait_synced(max(0.0, deadline - self._clock.monotonic())) for each in self._reflectors):
             return False
+        return all(each.tried.wait(max(0.0, deadline - self._clock.monotonic())) for each in self._tried_only())
+
+    def _tried_only(self) -> list[Reflector[Any]]:
+        """Return the reflectors that need an answer only, which may be a denial: of user-defined kinds, and of devices
+        if a DeviceClass exists. The DeviceClasses must have been listed.
+        """
         further = [each for further in self._further for each in further.reflectors()]
-        return all(each.tried.wait(max(0.0, deadline - self._clock.monotonic())) for each in further)
+        return [*further, *(each for each in self._of_devices if each.wanted)]
 
     def age(self) -> float:
         """Return the seconds since the last data from the API server, on the watch that has been silent longest."""
@@ -348,26 +373,34 @@ class ClusterCache:
             return self._snapshot
 
     def devices(self) -> DeviceView:
-        """Return the claims and rules of devices. It is the same object as before if none of them has changed."""
+        """Return the claims, rules and partitions of devices. It is the same object as before if nothing in it has
+        changed.
+        """
         with self._changed:
             claims, rules, *_ = self._of_devices
             parts = self._resource_claims.all(), self._taint_rules.all(), self._device_classes.all()
-            seen = (*parts, claims.served, rules.served)
+            if self._partitions.slices is not self._slices.all():
+                self._partitions = Partitions(self._slices.all())
+            seen = (*parts, self._partitions, claims.served, rules.served, rules.synced)
             if len(seen) != len(self._devices_seen) or any(
                 now is not before for now, before in zip(seen, self._devices_seen, strict=True)
             ):
                 classes = {each.metadata.name: each for each in parts[2]}
-                self._devices = DeviceView(parts[0], parts[1], classes, known=claims.served, taints=rules.served)
+                known = claims.served and rules.synced
+                self._devices = DeviceView(
+                    parts[0], parts[1], classes, known=known, taints=rules.served, partitions=self._partitions
+                )
                 self._devices_seen = seen
             return self._devices
 
     def _device_objects(self) -> DeviceObjects | None:
         """Return the objects from which devices are planned; None if one of the kinds cannot be read.
 
-        DeviceTaintRules may be missing, because an API server before 1.37 does not serve them.
+        DeviceTaintRules may be missing, because an API server before 1.37 does not serve them. But it must be known
+        whether they are: otherwise a plan could contain tainted devices.
         """
-        claims, _, slices, templates = self._of_devices
-        if not (claims.served and slices.served and templates.served):
+        claims, taint_rules, slices, templates = self._of_devices
+        if not (claims.served and slices.served and templates.served and taint_rules.synced):
             return None
         rules = self._taint_rules.all()
         if self._foreign_rules[0] is not rules:

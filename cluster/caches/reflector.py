@@ -162,6 +162,11 @@ class Reflector(Generic[T]):
         if self._wanted is not None:
             self._wanted.set()
 
+    @property
+    def wanted(self) -> bool:
+        """Whether the thread may make requests (`want`)."""
+        return self._wanted is None or self._wanted.is_set()
+
     def wake(self) -> None:
         """Request a missing resource again at once, because the served kinds have changed and it may be installed."""
         self._woken.set()
@@ -436,9 +441,13 @@ class Reflector(Generic[T]):
         """
         if self._stopping.is_set():
             return Rest()
+        # An installation may lack the rights for a resource that is read only when it is wanted.
+        by_choice = reason is TroubleReason.FORBIDDEN and self._wanted is not None
         longest = self._timing.last_retry if self.synced else self._timing.unsynced_retry
+        longest = self._timing.last_missing if by_choice else longest
         self._retry = Backoff(self._timing.first_retry, longest).after(self._retry)
-        log.warning("%s: %s; again in about %.0f s", self.name, message, self._retry)
+        level = logging.DEBUG if by_choice and self.trouble == Trouble(reason, message) else logging.WARNING
+        log.log(level, "%s: %s; again in about %.0f s", self.name, message, self._retry)
         waited = self._clock.monotonic() - self._began
         self._settled(Trouble(reason, message), answered=answered or waited > self._timing.overloaded)
         return Rest(self._retry * random.uniform(0.8, 1.2))  # noqa: S311 - spreads the load

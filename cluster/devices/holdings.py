@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cluster.devices.allocation import DeviceId
+from cluster.devices.partitions import NO_PARTITIONS, Partitions
 from kube.devices import DeviceClass, DeviceRequestAllocationResult, DeviceTaintRule, ResourceClaim
-from kube.keys import DEVICE_RULE, TAKING
+from kube.keys import DEVICE_RULE, SYSTEM_NAMESPACE, TAKING
 
 CLAIMS_PATH = "/apis/resource.k8s.io/v1/resourceclaims"
 """The API path of the ResourceClaims of all namespaces. Kubernetes 1.34 and later serve it."""
@@ -28,11 +29,17 @@ class DeviceView:
     classes: Mapping[str, DeviceClass] = field(default_factory=dict)
     known: bool = False
     taints: bool = False
+    partitions: Partitions = NO_PARTITIONS
 
     @cached_property
     def by_key(self) -> Mapping[str, ResourceClaim]:
         """The claims by `namespace/name`."""
         return {claim.key: claim for claim in self.claims}
+
+    @cached_property
+    def of_probes(self) -> tuple[ResourceClaim, ...]:
+        """The claims in Phalanx's own namespace."""
+        return tuple(claim for claim in self.claims if claim.metadata.namespace == SYSTEM_NAMESPACE)
 
     @cached_property
     def holders(self) -> Mapping[DeviceId, tuple[ResourceClaim, ...]]:

@@ -39,13 +39,21 @@ class ClaimProbes(Probes):
         """The name of the present probe's claim; "" if there is none."""
         self._confirming: dict[str, set[str]] = {}
         """By the claim of a probe that has been tried: the plans that wait until the view shows its deletion."""
+        self._shown: frozenset[str] = frozenset()
+        """Of the claims of the present probe and of tried ones, those that a view has shown."""
 
     def read_with(self, pods: Iterable[Pod], view: DeviceView) -> None:
-        """Check whether the scheduler has tried the present probe, and whether the view of the claims is new enough."""
-        there = {each.metadata.name for each in view.claims if is_probe_claim(each, self.kind) and not _ends(each)}
-        for name in self._confirming.keys() - there:
+        """Check whether the scheduler has tried the present probe, and whether the view of the claims is new enough.
+
+        A view that does not show the claim of the probe yet is too old. Claims are deleted only after a view has shown
+        them (`clean`), so a claim that a view has shown and lacks now is deleted.
+        """
+        own = (each for each in view.of_probes if is_probe_claim(each, self.kind) and not _ends(each))
+        there = frozenset(each.metadata.name for each in own)
+        for name in (self._confirming.keys() & self._shown) - there:
             self._seen |= self._confirming.pop(name)
         self.read(pods)
+        self._shown = frozenset((self._shown | there) & {self._claim, *self._confirming})
         if not self._probe:
             self._claim = ""
 
@@ -68,7 +76,7 @@ class ClaimProbes(Probes):
 
     def clean(self, view: DeviceView) -> None:
         """Delete claims of earlier probes, also of a former leader's."""
-        for claim in view.claims:
+        for claim in view.of_probes:
             if is_probe_claim(claim, self.kind) and claim.metadata.name != self._claim and not _ends(claim):
                 path = claim_path(SYSTEM_NAMESPACE, claim.metadata.name)
                 self._writer.delete(path, claim.metadata.uid)

@@ -347,8 +347,10 @@ class PlanExecutor:
     def _release(self, gang_state: ReconcileState, members: Sequence[Planned], cluster_view: ClusterView) -> Effects:
         if gang_state.record is None or not self._probes.seen(gang_state.record.plan_id):
             return NO_EFFECTS
-        if gang_state.record.claims and not self._devices.released(gang_state, cluster_view):
-            return NO_EFFECTS
+        if gang_state.record.claims:
+            waiting = self._devices.wait_for_scheduler(gang_state, cluster_view)
+            if waiting is not None:
+                return waiting
         if any(group_of(each.pod) for each in members):
             groups = create_missing(self._writer, gang_state, cluster_view)
             if not all(each.done for each in groups):

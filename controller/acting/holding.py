@@ -37,16 +37,28 @@ from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 DeviceStep = Taint | GiveUp | Hold | Yield | Untaint
 """A step about devices for which the controller writes."""
 RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
+REPORTED_AFTER_SECONDS = 5.0
+"""Seconds for which a gang waits for a pod that is about to be bound before the gang's status says so.
+
+kube-scheduler writes the claims of most pods within a second. A nominated pod may wait for minutes, such as one that
+lacks devices or waits for its victims.
+"""
 
 
 class DeviceHolder:
-    """Carries out the steps about devices of all gangs. Its only memory is which plans probes have confirmed."""
+    """Carries out the steps about devices of all gangs.
+
+    It remembers which plans probes have confirmed, and since when plans wait for pods that are about to be bound. The
+    memory is not durable.
+    """
 
     def __init__(self, writer: Writer, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._writer = writer
         self._clock = clock
         self._claim_probes = ClaimProbes(writer)
         self._taint_probes = TaintProbes(writer)
+        self._waiting: dict[str, float] = {}
+        """By plan: the time, on the monotonic clock, since when it waits for pods that are about to be bound."""
 
     def read(self, cluster_view: ClusterView) -> None:
         """Check whether the scheduler has tried the present probes."""
@@ -65,6 +77,7 @@ class DeviceHolder:
             probes.keep(plan_ids)
             probes.send()
             probes.clean(view)
+        self._waiting = {plan_id: since for plan_id, since in self._waiting.items() if plan_id in plan_ids}
         needed = {each.record.plan_id for each in gang_states if each.record is not None and _is_taking(each, view)}
         self._delete_rules(each for each in view.rules if is_rule(each, TAKING) and plan_of(each) not in needed)
         self._delete_rules(each for each in view.rules if is_rule(each, YIELDING) and _is_free(each, view))
@@ -101,8 +114,8 @@ class DeviceHolder:
         """
         if not self._seen_rules(devices):
             return Effects()
-        if in_flight(devices.view, cluster_view.live.values(), _nodes(devices)) is not None:
-            return Effects()
+        if (waiting := self._wait_for_pods(devices, cluster_view)) is not None:
+            return waiting
         self._claim_probes.forget(devices.plan_id)
         now = rfc3339(self._clock.wall())
         answers = self._writer.each(
@@ -120,20 +133,31 @@ class DeviceHolder:
         self, gang_state: ReconcileState, rules: Iterable[DeviceTaintRule], cluster_view: ClusterView
     ) -> Effects:
         """Delete these rules once the scheduler has seen the allocations of the plan."""
-        if not self.released(gang_state, cluster_view):
-            return Effects()
-        return Effects.of(self._delete_rules(rules))
+        waiting = self.wait_for_scheduler(gang_state, cluster_view)
+        return waiting if waiting is not None else Effects.of(self._delete_rules(rules))
 
-    def released(self, gang_state: ReconcileState, cluster_view: ClusterView) -> bool:
-        """Return whether the scheduler has seen all allocations of the plan, and binds no pod that may double one.
+    def wait_for_scheduler(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects | None:
+        """Return None if the scheduler has seen all allocations of the plan, and binds no pod that may double one.
 
-        If it is not known, ask for a probe.
+        Otherwise return the effects of waiting. If it is not known what the scheduler has seen, ask for a probe.
         """
         record = gang_state.record
         if record is None or not self._claim_probes.seen(record.plan_id):
-            return False
-        devices = device_plan(gang_state.gang, record, cluster_view.devices)
-        return in_flight(devices.view, cluster_view.live.values(), _nodes(devices)) is None
+            return Effects()
+        return self._wait_for_pods(device_plan(gang_state.gang, record, cluster_view.devices), cluster_view)
+
+    def _wait_for_pods(self, devices: DevicePlan, cluster_view: ClusterView) -> Effects | None:
+        """Return the effects of waiting for a pod that the scheduler is about to bind; None if there is no such pod."""
+        pod = in_flight(devices.view, cluster_view.live.values(), _nodes(devices))
+        if pod is None:
+            self._waiting.pop(devices.plan_id, None)
+            return None
+        now = self._clock.monotonic()
+        if now - self._waiting.setdefault(devices.plan_id, now) < REPORTED_AFTER_SECONDS:
+            return Effects(watched=True)
+        node = pod.status.nominated_node_name
+        text = f"waits for pod {pod.key}, which is nominated for node {node} and may take devices there: delete the pod"
+        return Effects(watched=True, awaited=f"{text} if it does not start")
 
     def yield_devices(self, gang_state: ReconcileState, devices: DevicePlan, doubled: Iterable[DeviceId]) -> Effects:
         """Give up the claims of the plan, because other claims have the devices `doubled`, too.

@@ -4,7 +4,7 @@ The state is in the cluster: the allocations of the claims, and the DeviceTaintR
 """
 
 import hashlib
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,11 +69,17 @@ class PlannedClaim:
 
 @dataclass(frozen=True, slots=True)
 class DevicePlan:
-    """The claims of a plan whose members are still gated, as the cluster shows them now."""
+    """The claims of a plan whose members are still gated, as the cluster shows them now.
+
+    `obsolete`: claims for which the plan has no devices, but of which the controller holds devices for gated members.
+    `awaited`: the claims of expected pods only, to which nothing can be allocated yet.
+    """
 
     plan_id: str
     claims: tuple[PlannedClaim, ...]
     view: DeviceView
+    obsolete: tuple[ResourceClaim, ...] = ()
+    awaited: tuple[PlannedClaim, ...] = ()
 
     @property
     def missing(self) -> tuple[PlannedClaim, ...]:
@@ -87,12 +93,13 @@ class DevicePlan:
 
     @property
     def misallocated(self) -> tuple[ResourceClaim, ...]:
-        """The claims that have other devices than planned."""
-        return tuple(
+        """The claims that have other devices than planned, and the obsolete ones."""
+        wrong = (
             each.claim
             for each in self.claims
             if each.claim is not None and each.claim.status.allocation is not None and not each.as_planned
         )
+        return (*wrong, *self.obsolete)
 
     @property
     def pools(self) -> tuple[Pool, ...]:
@@ -113,17 +120,48 @@ class DevicePlan:
         tainted = {(each.driver, each.pool) for each in selectors if each is not None}
         return tuple(pool for pool in self.pools if pool not in tainted)
 
-    def rivals(self, claim: PlannedClaim) -> Iterator[tuple[DeviceId, ResourceClaim]]:
-        """Yield each other claim that has a planned device of this claim for itself, with the device."""
+    def rivals(
+        self, claim: PlannedClaim, stays: Callable[[ResourceClaim], bool] = lambda _: True
+    ) -> Iterator[tuple[DeviceId, ResourceClaim]]:
+        """Yield each other claim that has a planned device of this claim for itself, with the device.
+
+        A partition of the same physical device counts, too, if the plan's devices and the partitions of other claims
+        overdraw a counter.
+
+        :param stays: whether another claim counts.
+        """
         own = claim.claim.metadata.uid if claim.claim is not None else ""
         for device in claim.exclusive:
             for holder in self.view.holders.get(device, ()):
-                if holder.metadata.uid != own:
+                if holder.metadata.uid != own and stays(holder):
                     yield device, holder
+            yield from ((device, holder) for holder in self._beside(device, stays))
+
+    def _beside(self, device: DeviceId, stays: Callable[[ResourceClaim], bool]) -> Iterator[ResourceClaim]:
+        """Yield the claims of others on other devices that overdraw the counters of this planned device."""
+        partitions = self.view.partitions
+        counters = partitions.consumption.get(device, {}).keys()
+        if not counters:
+            return
+        planned = {each for claim in self.claims for each in claim.exclusive}
+        own = {claim.claim.metadata.uid for claim in self.claims if claim.claim is not None}
+        others = {
+            other: [each for each in holders if each.metadata.uid not in own and stays(each)]
+            for other, holders in self.view.holders.items()
+            if other not in planned and not counters.isdisjoint(partitions.consumption.get(other, {}))
+        }
+        present = [other for other, holders in others.items() if holders]
+        overdrawn = set(partitions.overdrawn((*planned, *present))) & counters
+        for other in present:
+            if not overdrawn.isdisjoint(partitions.consumption[other]):
+                yield from others[other]
 
     @property
     def doubled(self) -> tuple[DeviceId, ...]:
-        """The devices that a claim of the plan has, and another claim, too."""
+        """The devices that a claim of the plan has and another claim, too.
+
+        A device counts as well if another claim has a partition beside which the device cannot be allocated.
+        """
         held = (each for each in self.claims if each.as_planned)
         return tuple(sorted({device for claim in held for device, _ in self.rivals(claim)}))
 
@@ -134,14 +172,20 @@ def device_plan(gang: Gang, record: PlanRecord, view: DeviceView) -> DevicePlan:
     A claim of which a member has been released belongs to the scheduler from then on.
     """
     by_name = {(each.pod.metadata.namespace, each.pod.metadata.name): each.pod for each in gang.members}
-    found = list[PlannedClaim]()
+    found, awaited = list[PlannedClaim](), list[PlannedClaim]()
     for allocation in record.claims:
         named = (by_name.get((allocation.namespace, name)) for name in allocation.pods)
         pods = tuple(pod for pod in named if pod is not None and record.node_of(pod.metadata.uid) is not None)
         there = tuple(pod for pod in pods if not to_come(pod))
         if there and all(pod.gated_by(GATE) for pod in pods):
             found.append(PlannedClaim(allocation, _claim_of(allocation, there, view), there))
-    return DevicePlan(record.plan_id, tuple(found), view)
+        elif pods and not there:
+            awaited.append(PlannedClaim(allocation, None, ()))
+    own = {each.claim.metadata.uid for each in found if each.claim is not None}
+    gated = {each.pod.metadata.uid for each in gang.members if each.pod.gated_by(GATE)}
+    held = (each for each in view.held_for(gated) if is_ours(each) and consumers(each) <= gated) if found else ()
+    obsolete = tuple(each for each in held if each.metadata.uid not in own)
+    return DevicePlan(record.plan_id, tuple(found), view, obsolete, tuple(awaited))
 
 
 def _claim_of(allocation: ClaimAllocation, pods: Iterable[Pod], view: DeviceView) -> ResourceClaim | None:

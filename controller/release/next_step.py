@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from cluster.devices.allocation import DeviceId
-from cluster.devices.holdings import NO_DEVICES, DeviceView, consumers
+from cluster.devices.holdings import NO_DEVICES, DeviceView, consumers, device_id, devices_of_claim
 from cluster.node_state import Tenant
 from cluster.snapshot import Snapshot
 from controller.release.devices import DevicePlan, PlannedClaim, Pool, device_plan
@@ -489,12 +489,18 @@ def _devices_taken(situation: Situation, record: PlanRecord, victims: Iterable[P
     if not record.claims:
         return ""
     devices, going = device_plan(situation.gang, record, situation.devices), {each.uid for each in victims}
-    for claim in devices.claims:
+    given_up = {each.metadata.uid for each in devices.misallocated}
+
+    def stays(holder: ResourceClaim) -> bool:
+        return holder.metadata.uid not in given_up and not _gives_way(holder, situation, going)
+
+    for claim in (*devices.claims, *devices.awaited):
         if claim.as_planned:
             continue
-        for device, holder in devices.rivals(claim):
-            if not _gives_way(holder, situation, going):
-                return f"device {device.device} of pool {device.pool} is allocated to ResourceClaim {holder.key}"
+        for device, holder in devices.rivals(claim, stays):
+            used = {device_id(each) for each in devices_of_claim(holder)}
+            what = "is allocated" if device in used else "shares counters with a device that is allocated"
+            return f"device {device.device} of pool {device.pool} {what} to ResourceClaim {holder.key}"
     return ""
 
 

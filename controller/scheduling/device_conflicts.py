@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from cluster.devices.allocation import DeviceId
 from cluster.devices.holdings import DeviceView, consumers
+from cluster.devices.partitions import Partitions
 from cluster.eligibility.nodes import Eligibility
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
@@ -127,10 +128,16 @@ def device_lost(decision: Decision, cluster_view: ClusterView) -> str:
 
 
 def frees_devices(decision: Decision, cluster_view: ClusterView) -> bool:
-    """Return whether a victim of the plan has a device that the plan needs."""
-    gone = {each.uid for each in decision.evictions}
-    holders = cluster_view.devices.holders
-    return any(consumers(holder) & gone for device in _planned(decision) for holder in holders.get(device, ()))
+    """Return whether a victim of the plan has a device that the plan needs, or one that shares counters with it."""
+    gone, view = {each.uid for each in decision.evictions}, cluster_view.devices
+    planned, consumption = set(_planned(decision)), view.partitions.consumption
+    counters = {key for device in planned for key in consumption.get(device, {})}
+    return any(
+        consumers(holder) & gone
+        for device, holders in view.holders.items()
+        if device in planned or not counters.isdisjoint(consumption.get(device, {}))
+        for holder in holders
+    )
 
 
 def _planned(decision: Decision) -> Iterator[DeviceId]:
@@ -145,19 +152,34 @@ def _gives_way(pod: Pod, priority: int) -> bool:
 
 
 def _twice_planned(holding: Iterable[_Holding]) -> Iterator[tuple[GangKey, NeedPlan]]:
-    """Yield the gangs whose plans have a device that the plan of a gang before them has.
+    """Yield the gangs whose plans have a device that the plan of a gang before them has, or a partition beside which it
+    cannot be allocated.
 
     Gangs of higher priority come first, then gangs that hold their devices, then older gangs.
     """
     taken = dict[DeviceId, GangKey]()
     for each in sorted(holding, key=lambda one: one.rank):
         own = [device for claim in each.devices.claims for device in claim.exclusive]
-        lost = next((device for device in own if device in taken), None)
+        lost = next(((device, taken[device]) for device in own if device in taken), None)
+        lost = lost or _excluded(own, taken, each.devices.view.partitions)
         if lost is None:
             taken |= dict.fromkeys(own, each.gang_state.gang.key)
         else:
-            why = f"gang {taken[lost]} takes device {lost.device} of pool {lost.pool}"
+            why = f"gang {lost[1]} takes device {lost[0].device} of pool {lost[0].pool}"
             yield each.gang_state.gang.key, NeedPlan(why, each.gang_state.held, Cause.DEVICES_TAKEN)
+
+
+def _excluded(
+    own: Sequence[DeviceId], taken: Mapping[DeviceId, GangKey], partitions: Partitions
+) -> tuple[DeviceId, GangKey] | None:
+    """Return a taken device, with its gang, that overdraws counters together with these devices; None if none does."""
+    counters = {key for device in own for key in partitions.consumption.get(device, {})}
+    if not counters:
+        return None
+    overdrawn = counters.intersection(partitions.overdrawn((*own, *taken)))
+    sharing = (each for each in taken if not overdrawn.isdisjoint(partitions.consumption.get(each, {})))
+    found = next(sharing, None)
+    return None if found is None else (found, taken[found])
 
 
 def _waits(pod: Pod, view: DeviceView) -> bool:

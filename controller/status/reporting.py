@@ -374,7 +374,7 @@ class Reporter:
         notes = Notes(
             reason=ROOM_TAKEN if stuck else reason,
             message=gang_state.failed or wording.stranded(stuck) or message,
-            untried="; ".join(filter(None, (effects.untried, effects.stays))),
+            untried="; ".join(filter(None, (effects.untried, effects.stays, effects.awaited))),
             timed_out=False if gang_state.timed_out and phase.released else gang_state.timed_out,
             withdrawal=effects.withdrawal,
         )

@@ -10,6 +10,8 @@ from kubernetes.client.exceptions import ApiException
 
 from cli import uninstall as uninstalling
 from cli.uninstall import SHOWN, gangs_without_plan, uninstall
+from cluster.devices.holdings import RULES_PATH
+from kube.keys import DEVICE_RULE
 
 Object = dict[str, Any]
 
@@ -125,3 +127,28 @@ class Terminal:
             return True
 
     stdout = sys.stdout
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_rules_that_taint_devices_are_deleted_but_none_of_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A controller that is deleted while a gang takes devices leaves rules, which would taint the pools for ever."""
+    rules: list[Object] = [
+        {"metadata": {"name": "phalanx-taking-1", "labels": {DEVICE_RULE: "taking"}}},
+        {"metadata": {"name": "broken", "labels": {"of": "a-user"}}},
+    ]
+
+    class WithRules(Cluster):
+        def request(self, method: str, path: str, **more: Any) -> Object:
+            if method == "GET" and path.startswith(RULES_PATH):
+                named = [each for each in rules if path.endswith(f"/{each['metadata']['name']}")]
+                return named[0] if named else {"items": rules, "metadata": {}}
+            if method == "DELETE" and path.startswith(RULES_PATH):
+                self.writes.append(f"{method} {path}")
+                return {}
+            return super().request(method, path, **more)
+
+    cluster = WithRules([])
+    status, output = asked(cluster, monkeypatch, "--yes")
+    assert status == 0, output
+    assert "rules that taint devices: 1 removed" in output
+    assert cluster.writes == [f"DELETE {RULES_PATH}/phalanx-taking-1"]

@@ -13,6 +13,8 @@ from local_api.resources import Resource
 from local_api.server import UNREACHABLE, Fault, local_api
 from local_api.store import Object, RefusedError
 
+from controller.acting import holding
+
 GROUP = "resource.k8s.io"
 RESOURCES = (
     Resource(GROUP, "v1", "resourceclaims", "ResourceClaim", status=True),
@@ -131,6 +133,27 @@ def test_devices_of_a_gang_that_is_changed_are_given_up(scene: Scene) -> None:
         scene.api.wait(lambda: not any(held_soon(scene).values()), "the devices to be given up")
         scene.api.wait(lambda: not items(scene, RULES), "the rules to be gone")
     assert not any(map(scene.released, NAMES))
+
+
+def test_a_nominated_pod_that_never_starts_is_named(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as a pod of a gang that ignores its claims: it keeps its nomination, and lacks devices."""
+    monkeypatch.setattr(holding, "REPORTED_AFTER_SECONDS", 0.0)
+    named = [{"name": "gpu", "resourceClaimName": "lacking"}]
+    scene.api.create(CLAIMS, {"metadata": {"name": "lacking"}, "spec": SPEC})
+    scene.api.create(PODS, member("stuck", "", cpu=0, gated=False, resourceClaims=named))
+    scene.api.ask("PATCH", f"{PODS}/stuck/status", {"status": {"nominatedNodeName": "n1"}}, MERGE)
+    submit(scene)
+
+    def message() -> str:
+        held_soon(scene)
+        return str((scene.api.ask("GET", f"{GANGS}/llm").get("status") or {}).get("message", ""))
+
+    with leading(scene):
+        scene.api.wait(lambda: "waits for pod default/stuck" in message(), "the pod to be named")
+        assert not any(map(scene.released, NAMES))
+        scene.api.ask("DELETE", f"{PODS}/stuck")
+        scene.finish(*NAMES)
+    assert "stuck" not in message()
 
 
 def held_soon(scene: Scene) -> dict[str, list[tuple[str, str]]]:

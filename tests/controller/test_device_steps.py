@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from protocol_scenes import PLAN_ID, gang, pod, record, situation
+from protocol_scenes import PLAN_ID, gang, pod, record, situation, snapshot
 
 from cluster.devices.allocation import AllocatedDevice, ClaimAllocation, DeviceId
 from cluster.devices.holdings import DeviceView
+from cluster.devices.partitions import Partitions
 from controller.release.devices import (
     allocation_status,
     device_plan,
@@ -36,9 +37,10 @@ from controller.release.next_step import (
     next_step,
 )
 from controller.release.records import PlanRecord, claims_entry, record_from, successors_patch
-from kube.devices import DeviceTaintRule, ResourceClaim
-from kube.keys import PLAN
+from kube.devices import DeviceTaintRule, ResourceClaim, ResourceSlice
+from kube.keys import PLAN, SYSTEM_NAMESPACE
 from kube.objects import ObjectMeta, Pod, PodResourceClaimStatus
+from kube.placeholders import HELD_FOR, PLACEHOLDER, SEAT, seat_uid
 
 DRIVER = "gpu.example.com"
 NODES = {"a": "n1", "b": "n2"}
@@ -147,6 +149,21 @@ def test_a_claim_with_the_devices_of_an_older_plan_is_given_up() -> None:
     assert step(view((older, BARE[1]), RULES)) == GiveUp((older,))
 
 
+def test_members_whose_devices_a_new_plan_swaps_give_them_up_first() -> None:
+    swapped = claim("a-gpu", device("n2"), ["a"], ours=True), claim("b-gpu", device("n1"), ["b"], ours=True)
+    assert step(view(swapped, RULES)) == GiveUp(swapped)
+
+
+def test_a_gated_member_without_a_place_in_the_new_plan_gives_up_its_device() -> None:
+    """Otherwise the device would be held for it for ever, or be refused to the members of the plan."""
+    for at in (device("n2"), device("n3")):
+        left_out = claim("c-gpu", at, ["c"], ours=True)
+        of = replace(gang(member("a"), member("b"), pod("c")), min_member=2)
+        of = replace(of, pod_sets=(replace(of.pod_sets[0], min_count=2),))
+        found = next_step(replace(situation(of, plan()), devices=view((*BARE, left_out), RULES)))
+        assert found == GiveUp((left_out,))
+
+
 def test_a_device_that_a_running_pod_has_invalidates_the_plan() -> None:
     rival = claim("rival", device("n2"), ["r"])
     found = step(view((*BARE, rival)), pod("r", bound="n2", cpu="0"))
@@ -169,6 +186,28 @@ def test_a_device_of_a_pod_that_gives_way_is_waited_for(owner: Pod | None) -> No
     assert found == AwaitDevices(((device("n2"), rival),))
 
 
+def test_a_gang_is_not_released_in_part_if_the_device_of_an_expected_pod_is_taken() -> None:
+    awaited = seat_uid("w", "main", "b")
+    found = member("b", claim=False)
+    expected = msgspec.structs.replace(found, metadata=msgspec.structs.replace(found.metadata, uid=awaited))
+    made = pod("p-b", nominated="n2")
+    marks = {**made.metadata.annotations, HELD_FOR: "default/b", SEAT: awaited}
+    meta = msgspec.structs.replace(
+        made.metadata, namespace=SYSTEM_NAMESPACE, labels={PLACEHOLDER: "true"}, annotations=marks
+    )
+    holder = msgspec.structs.replace(made, metadata=meta)
+    planned = plan()
+    planned = replace(planned, members=(planned.members[0], replace(planned.members[1], uid=awaited)))
+    running, rival = pod("r", bound="n2", cpu="0"), claim("rival", device("n2"), ["r"])
+    there = {each.metadata.uid: each for each in (member("a"), holder, running)}
+    scene = situation(gang(member("a"), expected), planned, holder, running)
+    scene = replace(scene, snapshot=snapshot(*there.values()), live=there, placeholders={awaited: holder})
+    assert isinstance(next_step(replace(scene, devices=view((HELD[0],)))), Release)
+    lost = next_step(replace(scene, devices=view((HELD[0], rival))))
+    assert isinstance(lost, NeedPlan)
+    assert lost.cause is Cause.DEVICES_TAKEN
+
+
 def test_an_equal_gang_that_holds_the_device_keeps_it() -> None:
     rival = claim("rival", device("n2"), ["r"])
     assert isinstance(step(view((*BARE, rival), RULES), pod("r", priority=10)), NeedPlan)
@@ -187,6 +226,58 @@ def test_a_doubled_device_is_yielded() -> None:
     found = step(view((*HELD, rival)), pod("r", bound="n2", cpu="0"))
     assert isinstance(found, Yield)
     assert found.doubled == (device("n2"),)
+
+
+def partitioned(memory: int = 8, *, generation: int = 1) -> Partitions:
+    """n2: gpu-0 is a whole device that consumes 8 of its memory, gpu-1 and gpu-2 are partitions that consume 4 each."""
+    sizes = {"gpu-0": 8, "gpu-1": 4, "gpu-2": 4}
+    devices = [
+        {"name": name, "consumesCounters": [{"counterSet": "gpu", "counters": {"memory": {"value": str(size)}}}]}
+        for name, size in sizes.items()
+    ]
+    counters = [{"name": "gpu", "counters": {"memory": {"value": str(memory)}}}]
+    pool = {"name": "n2", "generation": generation, "resourceSliceCount": 1}
+    spec = {"driver": DRIVER, "nodeName": "n2", "pool": pool, "devices": devices, "sharedCounters": counters}
+    return Partitions((msgspec.convert({"spec": spec}, ResourceSlice),))
+
+
+def test_a_partition_that_a_running_pod_has_invalidates_a_plan_with_the_whole_device() -> None:
+    rival, running = claim("rival", device("n2", 1), ["r"]), pod("r", bound="n2", cpu="0")
+    found = step(replace(view((*BARE, rival), RULES), partitions=partitioned()), running)
+    assert isinstance(found, NeedPlan)
+    assert found.cause is Cause.DEVICES_TAKEN
+    expected = "device gpu-0 of pool n2 shares counters with a device that is allocated to ResourceClaim default/rival"
+    assert found.message == expected
+    assert isinstance(step(replace(view((*BARE, rival), RULES), partitions=partitioned(12)), running), Hold)
+    assert isinstance(step(replace(view((*HELD, rival)), partitions=partitioned(12)), running), Release)
+
+
+def test_a_whole_device_is_not_allocated_before_the_pod_of_its_partition_has_ended() -> None:
+    rival, ending = claim("rival", device("n2", 1), ["r"]), pod("r", bound="n2", cpu="0", terminating=True)
+    found = step(replace(view((*BARE, rival), RULES), partitions=partitioned()), ending)
+    assert found == AwaitDevices(((device("n2"), rival),))
+
+
+def test_only_the_partitions_that_stay_count_against_a_plan() -> None:
+    """Of memory 12, a running pod keeps 4, a terminating pod frees 4, and the plan takes 8."""
+    stays, goes = claim("stays", device("n2", 1), ["r"]), claim("goes", device("n2", 2), ["t"])
+    pods = pod("r", bound="n2", cpu="0"), pod("t", bound="n2", cpu="0", terminating=True)
+    found = step(replace(view((*BARE, stays, goes), RULES), partitions=partitioned(12)), *pods)
+    assert isinstance(found, AwaitDevices)
+
+
+def test_a_partition_beside_a_held_whole_device_is_a_double() -> None:
+    rival = claim("rival", device("n2", 1), ["r"])
+    found = step(replace(view((*HELD, rival)), partitions=partitioned()), pod("r", bound="n2", cpu="0"))
+    assert isinstance(found, Yield)
+    assert found.doubled == (device("n2"),)
+
+
+def test_only_slices_of_the_newest_generation_count() -> None:
+    both = Partitions((*partitioned(8).slices, *partitioned(16, generation=2).slices))
+    assert [int(each) for each in both.limits.values()] == [16]
+    assert not list(both.overdrawn([device("n2", number) for number in range(3)]))
+    assert list(partitioned().overdrawn([device("n2", 0), device("n2", 1)])) == list(both.limits)
 
 
 def test_devices_for_administration_and_shared_ones_are_no_double() -> None:

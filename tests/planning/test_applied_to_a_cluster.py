@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import device_scenes
 import scenes
 
 from cluster.capturing import snapshot_of
@@ -15,7 +16,8 @@ def live(*parts: Any) -> Live:
     objects = read_objects(scenes.documents(*parts))
     assert not objects.mistakes
     pods = objects.pods()
-    snapshot = snapshot_of(objects.nodes(), pods, priority_classes=objects.priority_classes())
+    devices = objects.devices() if objects.device_classes() else None
+    snapshot = snapshot_of(objects.nodes(), pods, priority_classes=objects.priority_classes(), devices=devices)
     return Live(snapshot, Sources(pods, objects.manifests))
 
 
@@ -85,3 +87,18 @@ def test_faults_of_others_are_not_the_documents_mistakes() -> None:
     run = dry_run(scenes.documents(scenes.gang(minMember=1), scenes.members(1)), live=there)
     assert outcomes(run) == {"llm": "node-0"}
     assert not run.mistakes
+
+
+def test_claims_and_templates_in_the_documents_count_with_the_devices_of_the_cluster() -> None:
+    there = live(CLUSTER, device_scenes.device_class(), device_scenes.resource_slice("node-1", 2))
+    container = {"name": "m", "image": "i", "resources": {"requests": {"cpu": 1}, "claims": [{"name": "gpu"}]}}
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
+    template = {"spec": {"restartPolicy": "Never", "containers": [container], "resourceClaims": claims}}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "train", "annotations": {"phalanx.dev/gang": "true"}},
+        "spec": {"parallelism": 2, "completions": 2, "template": template},
+    }
+    run = dry_run(scenes.documents(job, device_scenes.template()), live=there)
+    assert outcomes(run) == {"train": "node-1,node-1"}

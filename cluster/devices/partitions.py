@@ -1,0 +1,77 @@
+"""Partitions: devices that share the counters of one physical device, so that not all of them can be allocated."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import NamedTuple
+
+from cluster.devices.allocation import DeviceId
+from kube.devices import ResourceSlice
+from kube.quantities import exact
+
+
+class CounterKey(NamedTuple):
+    """One counter: the driver and the name of its pool, its counter set, and its name."""
+
+    driver: str
+    pool: str
+    counter_set: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """The counters of all pools, and what devices consume of them. `slices`: all ResourceSlices of the cluster."""
+
+    slices: Sequence[ResourceSlice] = ()
+
+    @cached_property
+    def _newest(self) -> Sequence[ResourceSlice]:
+        """The slices that count: those of the highest generation of each pool with counters."""
+        newest: dict[tuple[str, str], int] = {}
+        partitioned = set[tuple[str, str]]()
+        for each in self.slices:
+            at = each.spec.driver, each.spec.pool.name
+            newest[at] = max(newest.get(at, 0), each.spec.pool.generation)
+            if each.spec.shared_counters:
+                partitioned.add(at)
+        counting = ((each, (each.spec.driver, each.spec.pool.name)) for each in self.slices)
+        return [each for each, at in counting if at in partitioned and each.spec.pool.generation == newest[at]]
+
+    @cached_property
+    def limits(self) -> Mapping[CounterKey, Decimal]:
+        """The amount of each counter that a pool has."""
+        return {
+            CounterKey(each.spec.driver, each.spec.pool.name, one.name, name): exact(counter.value)
+            for each in self._newest
+            for one in each.spec.shared_counters
+            for name, counter in one.counters.items()
+        }
+
+    @cached_property
+    def consumption(self) -> Mapping[DeviceId, Mapping[CounterKey, Decimal]]:
+        """By device, the amounts of counters that it consumes while it is allocated. Other devices are left out."""
+        found = dict[DeviceId, Mapping[CounterKey, Decimal]]()
+        for each in self._newest:
+            driver, pool = each.spec.driver, each.spec.pool.name
+            for device in each.spec.devices:
+                used = defaultdict[CounterKey, Decimal](Decimal)
+                for one in device.consumes_counters:
+                    for name, counter in one.counters.items():
+                        used[CounterKey(driver, pool, one.counter_set, name)] += exact(counter.value)
+                if used:
+                    found[DeviceId(driver, pool, device.name)] = used
+        return found
+
+    def overdrawn(self, devices: Iterable[DeviceId]) -> Iterator[CounterKey]:
+        """Yield the counters of which these devices, each given once, consume more than there is."""
+        total = defaultdict[CounterKey, Decimal](Decimal)
+        for device in devices:
+            for key, amount in self.consumption.get(device, {}).items():
+                total[key] += amount
+        return (key for key, amount in total.items() if amount > self.limits.get(key, Decimal(0)))
+
+
+NO_PARTITIONS = Partitions()
