@@ -101,8 +101,8 @@ def gangs(
     found.sort(key=lambda each: natural_key(f"{each['metadata']['namespace']}/{each['metadata']['name']}"))
     listing = Listing(output, namespaces=all_namespaces)
     listing.show(found, within, past)
-    plain = not (ended or names or watch or output in FORMATS)
-    click.echo(_hint(RecordReader(kubeconfig, service_account, server), within, plain=plain), nl=False, err=True)
+    whole = not (ended or names or watch or output in FORMATS)
+    click.echo(_hint(RecordReader(kubeconfig, service_account, server), within, whole=whole), nl=False, err=True)
     for name in missing:
         click.echo(f"Error: no gang {f'{within}/' if within else ''}{name}", err=True)
     if watch:
@@ -113,19 +113,23 @@ def gangs(
         raise SystemExit(1)
 
 
-def _hint(reader: RecordReader, within: str | None, *, plain: bool) -> str:
-    """Return a line about the gangs that have ended; "" if none has. If their number is not known, only a user at a
-    terminal gets the line.
+def at_terminal() -> bool:
+    """Return whether a person reads the messages. A program gets no hints, and the webhook is not asked for them."""
+    return sys.stderr.isatty()
+
+
+def _hint(reader: RecordReader, within: str | None, *, whole: bool) -> str:
+    """Return a line about the gangs that have ended; "" if none has, or if no person reads it.
 
     :param within: the namespace that was listed; None: all namespaces.
-    :param plain: whether the list shows all present gangs as a table; if not, return "".
+    :param whole: whether the list shows all present gangs as a table; if not, return "".
     """
-    if not plain:
+    if not (whole and at_terminal()):
         return ""
     count = reader.count(within)
     command = f"phalanx gangs {f'-n {within}' if within else '-A'} --all"
     if count is None:
-        return f"gangs that have ended: {command}\n" if sys.stderr.isatty() else ""
+        return f"gangs that have ended: {command}\n"
     gangs = "1 gang" if count == 1 else f"{count} gangs"
     return f"{gangs} ended in the last day: {command}\n" if count else ""
 

@@ -124,8 +124,13 @@ def test_the_gangs_that_have_ended_follow_the_present_ones(asked: Any, webhook: 
     assert webhook.asked == [("/v1/history?format=json&namespace=default", "Bearer none")]
 
 
-def test_the_plain_list_ends_with_the_number_of_ended_gangs(asked: Any, webhook: Served) -> None:
+def test_the_plain_list_ends_with_the_number_of_ended_gangs(
+    asked: Any, webhook: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     line = "1 gang ended in the last day: phalanx gangs {} --all"
+    assert asked("-n", "default").stderr == "", "a program gets no hints"
+    assert webhook.asked == []
+    monkeypatch.setattr("cli.terminal.gangs.at_terminal", lambda: True)
     assert asked("-n", "default").stderr.splitlines() == [line.format("-n default")]
     assert asked("-A").stderr.splitlines() == [line.format("-A")]
     assert "ended" not in asked("-n", "default").stdout
@@ -133,7 +138,7 @@ def test_the_plain_list_ends_with_the_number_of_ended_gangs(asked: Any, webhook:
     assert asked("-n", "default").stderr == ""
     webhook.status = 403
     answer = asked("-n", "default")
-    assert (answer.exit_code, answer.stderr) == (0, "")
+    assert (answer.exit_code, answer.stderr) == (0, "gangs that have ended: phalanx gangs -n default --all\n")
 
 
 def test_the_parts_of_a_wait_add_up() -> None:

@@ -40,9 +40,10 @@ _END = re.compile(r"(?:: |, |; | says | reads | adds | of a workload ).*")
 REPLACED = "kubectl -n default get pod lonely -o yaml | kubectl -n default replace --force -f -"
 ELSEWHERE = {
     "kubectl apply --server-side -k manifests/default": "tests/manifests/test_applying.py",
+    "kubectl -n phalanx-system rollout status deployment/phalanx-controller": "needs a kubelet that runs the servers",
     "phalanx solve --add-nodes": "tests/cli/test_solve_command.py",
 }
-"""Commands that another test runs, or that stand without the arguments that they need."""
+"""Commands that another test runs, that stand without the arguments that they need, or that need a real node."""
 VALUES: Mapping[str, str] = {
     "SYSTEM_NAMESPACE": SYSTEM_NAMESPACE,
     "DEFAULT_PLACE.namespace": DEFAULT_PLACE.namespace,

@@ -194,7 +194,7 @@ def test_a_browser_sees_the_page_through_phalanx_ui_and_nobody_else_does(
         assert {"HttpOnly", "SameSite=Strict"} <= set(led.headers["Set-Cookie"].split("; "))
         page = browser.request("GET", place, headers=cookie)
         assert (page.status, "default-src 'none'" in page.headers["Content-Security-Policy"]) == (200, True)
-        assert b"default/seen" in page.data
+        assert b"default/seen" in browser.request("GET", f"{place}/?tables", headers=cookie).data
         script = browser.request("GET", f"{place}/page.js", headers=cookie)
         assert (script.status, script.headers["Content-Type"]) == (200, "text/javascript; charset=utf-8")
         assert browser.request("GET", f"{place}/v1/gangs", headers=cookie).json()["gangs"]
