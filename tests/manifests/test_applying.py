@@ -42,6 +42,8 @@ def _version(manifest: dict[str, Any]) -> tuple[str, Any]:
     metadata = manifest["metadata"]
     if manifest["kind"] == "ResourceQuota":  # it has no generation, and its status changes by itself
         return metadata["uid"], str(manifest["spec"])
+    if "aggregationRule" in manifest:  # a controller writes its rules, some time after it was created
+        return metadata["uid"], str(manifest["aggregationRule"])
     return metadata["uid"], metadata.get("generation", metadata["resourceVersion"])
 
 

@@ -127,7 +127,9 @@ def bound_before_the_last_gate(recorder: Recorder, names: list[str]) -> list[str
 def test_no_member_is_bound_before_the_last_gate_and_all_are_bound_then(phalanxed: Phalanx) -> None:
     names = numbered("llm", 4)
     with phalanxed.record() as recorder:
-        phalanxed.submit(gang("llm", 4), *members("llm", 4))
+        phalanxed.submit(gang("llm", 4))
+        phalanxed.await_phase("llm", "Waiting")  # a pod joins a PodGroup only if the webhook knows the gang's size
+        phalanxed.submit(*members("llm", 4))
         phalanxed.await_bound(names)
     assert bound_before_the_last_gate(recorder, names) == []
     own = {phalanxed.pod(name)["spec"]["schedulingGroup"]["podGroupName"] for name in names}
@@ -193,7 +195,9 @@ def test_a_scheduler_that_restarts_before_the_last_gate_binds_all_or_none(phalan
         proxy.before = restart
         controller = phalanxed.deployment.start_controller(proxy.kubeconfig())
         with phalanxed.record() as recorder:
-            phalanxed.submit(gang("llm", 4), *members("llm", 4))
+            phalanxed.submit(gang("llm", 4))
+            phalanxed.await_phase("llm", "Waiting")
+            phalanxed.submit(*members("llm", 4))
             phalanxed.await_bound(names)
         controller.terminate()
         controller.wait()
@@ -221,7 +225,8 @@ def test_a_group_of_kubernetes_is_planned_and_starts_in_one_cycle_without_its_ex
     assert bound_before_the_last_gate(recorder, names) == []
     extra = next(name for name, node in places.items() if not node)
     phalanxed.wait(lambda: unschedulable(phalanxed.pod(extra)), "the scheduler to have tried the extra")
-    assert phalanxed.await_phase("train", "Released")["members"]["bound"] == 3
+    phalanxed.wait(lambda: phalanxed.status("train")["members"]["bound"] == 3, "the status to count the bound members")
+    assert phalanxed.status("train")["phase"] == "Released"
 
 
 def test_a_wrong_group_is_refused_where_phalanx_plans_them(phalanxed: Phalanx) -> None:
