@@ -149,6 +149,8 @@ class Invariants:
             state.status_lost |= lost and running
             self._is_quota_lost |= event.kind == "DELETED" and running and bool(event.object["spec"].get("queue"))
             self._note_kept(name_of(event.object))
+            if event.kind != "DELETED":  # its minimum may be another one than when its last member was bound
+                self._count(name_of(event.object), self.gangs[name_of(event.object)])
         if event.resource != PODS:
             return
         pod, name = event.object, name_of(event.object)

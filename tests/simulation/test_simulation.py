@@ -55,6 +55,12 @@ def test_fresh_schedules_break_no_invariant() -> None:
         check(seed)
 
 
+@pytest.mark.parametrize("seed", [2925709911, 880191112252, 880191112137])
+def test_a_gang_is_counted_again_when_its_gang_object_changes(seed: int) -> None:
+    """The Gang is created again after its pods were bound, or its minimum rises while no pod changes."""
+    check(seed)
+
+
 def test_a_seed_replays() -> None:
     assert run(FAST) == run(FAST)
 
