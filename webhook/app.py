@@ -48,8 +48,8 @@ LONGEST_FORECAST = 2.0
 LONGEST_TURN = 0.1
 """The most seconds that an admission waits until the solver is free for its forecast.
 
-If many workloads are created at once, most of them get no forecast, so that nobody's `kubectl apply` waits for the
-plans of the others.
+If many workloads are created at once, most of them get no forecast. So no `kubectl apply` waits for the plans of other
+workloads.
 """
 LONGEST_DRY_RUN = 30.0
 """The most seconds for one dry run, whatever the caller's timeout."""

@@ -69,7 +69,7 @@ class _StaleError(Exception):
 @lru_cache(maxsize=64)
 def _decoders(kind: type[T]) -> tuple[Callable[[bytes], Page[T]], Callable[[bytes | msgspec.Raw], T]]:
     """Return the decoders of a page of a list, and of one object. Most of a cache's reflectors share those of dicts."""
-    page = msgspec.json.Decoder(Page[kind], strict=False)  # type: ignore[valid-type]
+    page = msgspec.json.Decoder(Page[kind], strict=False)  # type: ignore[valid-type]  # a type at run time
     return page.decode, msgspec.json.Decoder(kind, strict=False).decode
 
 

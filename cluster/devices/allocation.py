@@ -18,7 +18,7 @@ class AllocatedDevice:
 
     `request`: the name of the request in the claim's `spec.devices.requests`, as the API server writes it in
     `status.allocation.devices.results` ("gpu", or "gpu/large" for a subrequest of `firstAvailable`). `admin_access`:
-    the device is shared for administration, so nobody else loses it.
+    the device is shared for administration, so other claims can still get it.
     """
 
     request: str
@@ -30,8 +30,8 @@ class AllocatedDevice:
 class ClaimAllocation:
     """The devices of one claim, all usable on one node.
 
-    `namespace` and `name`: the claim's. The name is "" as long as the claim of a template does not exist; `pod_claim`
-    is the entry of `spec.resourceClaims` of the pod that the claim is made for, "" for a claim that the pod names.
+    `namespace` and `name`: the claim's. The name is "" as long as the claim of a template does not exist.
+    `pod_claim`: for a claim of a template, the name of the entry in the pod's `spec.resourceClaims`; else "".
     `pods`: the names of the members that use the claim; several only for a claim that they share.
     """
 

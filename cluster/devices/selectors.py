@@ -113,7 +113,7 @@ def _environment() -> Any:
     Imported here, because the engine is loaded only where a gang asks for devices.
     """
     from cel_expr_python import cel  # noqa: PLC0415 -- 30 MB that most clusters never need
-    from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings  # noqa: PLC0415
+    from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings  # noqa: PLC0415 -- as above
 
     types = cel.Type
     value = types.Map(types.STRING, types.STRING)

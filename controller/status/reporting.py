@@ -93,8 +93,8 @@ EVENT_OF_PHASE: Mapping[Phase, Reason] = {
 """The event for each phase that a gang reaches. The steps themselves record the events of the last three phases."""
 
 _STEPS_OF_OUR_OWN = frozenset({events.GANG_NOMINATED.name, events.GANG_RELEASED.name})
-"""The events that only the Gang object gets. They are steps on the way from GangPlanned to GangPlaced, which say what
-the user of a workload wants to know; each further event on a Job would be one more write of the API server."""
+"""The names of the events that only the Gang object gets. They are steps on the way from GangPlanned to GangPlaced, and
+each further event on a Job would be one more write of the API server."""
 
 PODS_TOLD = 8
 """The most gated members of a gang that get an event when their message changes. `kubectl describe pod` shows events,

@@ -58,8 +58,9 @@ def thing(gang: Manifest) -> str:
 
 
 def place(gang: Manifest, gangs: Iterable[Manifest], priority: Mapping[str, int]) -> PlaceInLine:
-    """Return the gang's position among the gangs that wait for the quota of the same queue; among all gangs that wait
-    for capacity if it waits for no quota.
+    """Return the gang's position among the gangs that wait for the same thing.
+
+    The thing is the quota of one queue, or the capacity of the cluster (`thing`).
 
     :param priority: of gangs, by the uid of their Gang objects; a gang without an entry has priority 0.
     """

@@ -6,7 +6,6 @@ part of such a choice of few domains stay, and a plan is sought within them. If 
 compact plans lie within these domains. If not, the plan's numbers of domains are upper bounds for the next attempt.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,12 +30,9 @@ class Compact:
     spread: DomainCounts | None = None
 
 
-def compact(
-    instance: Instance, budget: TimeBudget, cheap: Callable[[Solved], bool] | None = None, worthwhile: int = WORTHWHILE
-) -> Compact:
+def compact(instance: Instance, budget: TimeBudget, worthwhile: int = WORTHWHILE) -> Compact:
     """Return an instance of which every member must be placed, without the domains that no most compact plan can use.
 
-    `cheap`: returns whether a plan has the least possible price of victims; None: every plan counts as cheap.
     `worthwhile`: the number of usable nodes from which on domains are left out.
     """
     seats = [*instance.pinned, *instance.pending]
@@ -47,7 +43,7 @@ def compact(
     depth = instance.tree.depth
     while depth > 0:
         solved = solve_within(chain[depth], budget, terms(counted=True))
-        if not isinstance(solved, Solved) or not (cheap is None or cheap(solved)):
+        if not isinstance(solved, Solved):
             depth -= 1
             continue
         reached = spread_of(instance, solved)
@@ -60,7 +56,7 @@ def compact(
             continue
         wide = _keeping(chain[depth - 1], depth - 1, reached[missed], seats)
         solved = solve_within(wide, budget, terms(counted=True))
-        if isinstance(solved, Solved) and (cheap is None or cheap(solved)):
+        if isinstance(solved, Solved):
             return _settled(wide, seats, solved, depth)
         return Compact(wide)
     return Compact(instance)

@@ -62,7 +62,7 @@ class Nearest:
 
 def held_by_domains(problem: Problem, budget: TimeBudget) -> HeldMembers:
     """Return how many members each domain of the required level (or ROOT, the whole cluster) can hold without
-    evictions, even if these are fewer than the minimum of the gang or of a set.
+    evictions. These may be fewer than the minimum of the gang or of a set.
 
     Pinned members in the domain count.
     """

@@ -147,7 +147,7 @@ def test_every_row_is_compared_with_stock_alone() -> None:
         ({"own": 1.4}, "own CPU 0.70 times stock, before 0.50: worse, more than the allowed 1.25 times", True),
     ],
 )
-def test_a_ratio_to_stock_that_is_worse_is_reported(now: dict[str, float], told: str, much: bool) -> None:  # noqa: FBT001
+def test_a_ratio_to_stock_that_is_worse_is_reported(*, now: dict[str, float], told: str, much: bool) -> None:
     written = json.loads(as_json(run(), SETUP, ""))
     worse = changes(run(**now), written, SETUP)
     assert [change.text for change in worse] == ([f"phalanx, Phalanx installed: {told}"] if told else [])

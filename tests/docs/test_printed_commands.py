@@ -81,7 +81,7 @@ def texts(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
             skipped.update(id(each) for each in ast.walk(node))
-            parts = (each if isinstance(each, ast.Constant) else each.value for each in node.values)  # type: ignore[attr-defined]
+            parts = (each if isinstance(each, ast.Constant) else each.value for each in node.values)  # type: ignore[attr-defined]  # only these two
             yield "".join(
                 str(each.value)
                 if isinstance(each, ast.Constant)

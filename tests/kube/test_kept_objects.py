@@ -1,4 +1,4 @@
-"""What is computed from an object of a watch cache is computed once; from any other mapping, each time."""
+"""Functions of an object of a watch cache run once. For any other mapping they run each time."""
 
 from collections.abc import Mapping
 from typing import Any

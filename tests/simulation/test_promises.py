@@ -1,6 +1,6 @@
 """Promises that hold whatever happens at the instant that matters (docs/decisions/0036)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from node_manifests import node_manifest
@@ -286,8 +286,15 @@ def test_a_stateful_set_that_is_scaled_stays_a_gang(policy: str) -> None:
         world.invariants.disturbed()
         world.ask("PATCH", f"{STATEFUL_SETS_PATH}/s", {"spec": {"replicas": replicas}})
         names = [f"s-{ordinal}" for ordinal in range(replicas)]
-        assert world.run_until(lambda names=names: director.bound("s") == names, 20.0), "\n".join(world.trace)  # type: ignore[misc]
-        assert world.run_until(lambda replicas=replicas: world.invariants.minimum("default/s") == replicas, 5.0)  # type: ignore[misc]
+
+        def bound(names: Sequence[str] = names) -> bool:
+            return bool(director.bound("s") == names)
+
+        def asked(replicas: int = replicas) -> bool:
+            return world.invariants.minimum("default/s") == replicas
+
+        assert world.run_until(bound, 20.0), "\n".join(world.trace)
+        assert world.run_until(asked, 5.0)
     world.run(40.0)
     world.invariants.at_end()
     assert broken(world) == []
