@@ -1,9 +1,10 @@
-"""One run of `go build`, with its progress and the estimated remaining time."""
+"""Runs of `go build`, with their progress and the estimated remaining time."""
 
 import os
 import subprocess
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 _LAST_CHARACTERS = 2000
@@ -12,78 +13,129 @@ _LAST_CHARACTERS = 2000
 _NOTICE = "go: "
 """The prefix of lines about downloads. Every other line of `-v` names a package whose compilation begins."""
 
-Report = Callable[[int, int], None]
-"""Receives the number of compiled packages and the number of all packages."""
+Report = Callable[[str], None]
+"""Receives the import path of a package when its compilation begins."""
 
 
 class BuildError(Exception):
     """A program could not be built. The text is the end of the toolchain's output."""
 
 
-def go_build(
-    go: str, module: Path, packages: Sequence[str], *, flags: Sequence[str], target: Path, report: Report
-) -> None:
-    """Build packages of the Go module in the folder `module` into `target`.
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One `go build`: packages of the Go module in the folder `module`.
 
-    The user's GOPROXY and GOFLAGS apply. The flags given here come before GOFLAGS.
+    The user's GOPROXY and GOFLAGS apply. `flags` come before GOFLAGS.
+    `seconds`: the mean processor time of a package on some machine, to compare the runs of a build.
+    """
+
+    go: str
+    module: Path
+    packages: Sequence[str]
+    flags: Sequence[str]
+    seconds: float = 1.0
+
+    def command(self, verb: str, *arguments: str) -> list[str]:
+        """Return the command line of `go build` or `go list`, with what decides about the contents of the cache."""
+        common = ["-mod=readonly", "-trimpath", "-buildvcs=false", *self.flags]
+        return [self.go, verb, *common, *arguments, *self.packages]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of the Go toolchain."""
+        return {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+
+
+def go_build(run: Run, *, target: Path, report: Report) -> None:
+    """Build the packages of a run into `target`.
+
     :param target: a file for one package; for several a folder that exists, in which each program is named like the
         last element of its package.
     :raises BuildError: the build failed; the text is the end of the toolchain's output.
     """
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
-    common = ["-mod=readonly", "-trimpath", "-buildvcs=false", *flags]
-    total = _packages(go, module, packages, environment)
-    command = [go, "build", "-v", *common, "-o", str(target), *packages]
-    with subprocess.Popen(command, cwd=module, env=environment, stderr=subprocess.PIPE, text=True) as process:
-        said, compiled = "", 0
+    command = run.command("build", "-v", "-o", str(target))
+    with subprocess.Popen(command, cwd=run.module, env=run.environment, stderr=subprocess.PIPE, text=True) as process:
+        said = ""
         assert process.stderr is not None  # noqa: S101 - for the type checker
         for line in process.stderr:
             said = (said + line)[-_LAST_CHARACTERS:]
-            compiled += not line.startswith(_NOTICE)
-            report(min(compiled, total), total)
+            if not line.startswith(_NOTICE):
+                report(line.strip())
     if process.returncode != 0:
         raise BuildError(said.strip())
 
 
-def _packages(go: str, module: Path, packages: Sequence[str], environment: dict[str, str]) -> int:
-    """Return how many packages the programs are made of, at least 1. A build from an empty cache compiles them all."""
+def missing_packages(run: Run) -> Mapping[str, str]:
+    """Return the packages that a run will compile: the folder of each, by import path. Go fetches missing modules.
+
+    Empty if the toolchain cannot list them; then the build itself fails, with the reason.
+    """
     answer = subprocess.run(
-        [go, "list", "-mod=readonly", "-deps", "-f", "{{.ImportPath}}", *packages],
-        cwd=module,
-        env=environment,
+        run.command("list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}} {{.Dir}}{{end}}"),
+        cwd=run.module,
+        env=run.environment,
         capture_output=True,
         text=True,
         check=False,
     )
-    return max(1, len(answer.stdout.splitlines()))
+    return dict(line.split(" ", 1) for line in answer.stdout.splitlines() if line)
 
 
 class Remaining:
-    """Estimates how long a build will still take, from the number of packages compiled so far. Safe for threads.
+    """Estimates how long the runs of a build will still take, all together. Safe for threads.
 
-    :param clock: returns monotonic seconds.
+    Within a run the processor time is proportional to the number of compiled packages (measured for etcd and
+    Kubernetes). The size of their sources tells less: large generated packages come first and compile fast.
+    The packages that two runs have in common are compiled once, by the first of them.
+
+    :param clock: returns monotonic seconds. The build begins when the object is made.
+    :param runs: the runs in their order, each with the packages that `missing_packages` returns for it.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], runs: Sequence[tuple[Run, Mapping[str, str]]]) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._began = clock()
-        self._done, self._total = 0, 1
+        self._packages = [packages for _, packages in runs]
+        self._left = dict[str, float]()
+        for run, packages in runs:
+            for folder in packages.values():
+                self._left.setdefault(folder, run.seconds)
+        self._total = sum(self._left.values())
 
-    def report(self, done: int, total: int) -> None:
-        """Record that `done` of `total` packages are compiled."""
+    def begins(self, run: int, package: str) -> None:
+        """Record that the compilation of a package of this run begins."""
         with self._lock:
-            self._done, self._total = done, total
+            self._left.pop(self._packages[run].get(package, ""), None)
+
+    def ended(self, run: int) -> None:
+        """Record that this run has ended."""
+        with self._lock:
+            for folder in self._packages[run].values():
+                self._left.pop(folder, None)
 
     def __str__(self) -> str:
-        """Return the share that is compiled and the estimate, such as "40 %, about 12 min left".
+        """Return the share that is done and the estimate, such as "40 %, about 12 min left" or "95 %, about 50 s left".
 
-        Before a twentieth is compiled, only the share is returned.
+        Before a fiftieth is done, only the share is returned.
         """
         with self._lock:
-            done, total = self._done, self._total
-        share = f"{100 * done // total} %"
-        if done * 20 < total:  # the first twentieth gives no estimate: small packages come first
+            left, total = sum(self._left.values()), self._total
+        if not total:
+            return ""
+        done = total - left
+        share = f"{int(100 * done / total)} %"
+        if done * 50 < total:
             return share
-        seconds = (self._clock() - self._began) * (total - done) / done
-        return f"{share}, about {max(1, round(seconds / 60))} min left"
+        seconds = (self._clock() - self._began) * left / done
+        return f"{share}, about {_rounded(seconds)} left"
+
+
+_FEW_MINUTES = 4
+"""Up to here whole minutes would be wrong by more than a tenth."""
+
+
+def _rounded(seconds: float) -> str:
+    """Return a duration in whole minutes; a short one in tens of seconds."""
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes > _FEW_MINUTES else f"{max(1, round(seconds / 10)) * 10} s"

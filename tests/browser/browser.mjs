@@ -25,13 +25,11 @@ export function watch(page, host, seen) {
   });
 }
 
-/** Serious faults for people who cannot see or use a mouse. The policy lets no foreign script in: axe is evaluated. */
+/** Faults for people who cannot see or use a mouse. The policy lets no foreign script in: axe is evaluated. */
 export async function barriers(page) {
   await page.evaluate(axe);
   const { violations } = await page.evaluate(() => globalThis.axe.run());
-  return violations
-    .filter((each) => ["serious", "critical"].includes(each.impact))
-    .map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(" ").slice(0, 500)}`);
+  return violations.map((each) => `${each.id} (${each.impact}): ${each.nodes.map((node) => node.html).join(" ").slice(0, 500)}`);
 }
 
 /** Put a picture of the page into a file (WebP). Return its size in bytes. `quality`: 0 to 100. */
