@@ -459,11 +459,9 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
         return _while_pods_come(situation, planned)
     if situation.lost(planned):
         return AwaitVictims(victims)
-    if predecessors := _awaited_predecessors(situation):
-        return AwaitPods(planned, predecessors)
-    too_early = _too_early(situation.gang)
+    too_early, predecessors = _too_early(situation.gang), _awaited_predecessors(situation)
     ready = tuple(m for m in planned if m.gated and not to_come(m.pod) and m.pod.metadata.uid not in too_early)
-    return Release(ready) if ready else _while_pods_come(situation, planned)
+    return Release(ready) if ready and not predecessors else _while_pods_come(situation, planned, predecessors)
 
 
 def _before_devices_are_held(devices: DevicePlan, running: tuple[PlannedVictim, ...]) -> Step | None:
@@ -542,8 +540,7 @@ def _awaited_predecessors(situation: Situation) -> tuple[Pod, ...]:
     in_time = (
         member
         for member in gang.members
-        if member.pod.metadata.uid not in predecessors
-        and not (to_come(member.pod) and _has_rank_above(member, first))
+        if member.pod.metadata.uid not in predecessors and not (to_come(member.pod) and _has_rank_above(member, first))
     )
     return () if gang.suffice(in_time) else tuple(predecessors[member.pod.metadata.uid] for member in delayed)
 
@@ -579,13 +576,16 @@ def _has_place(member: Member, record: PlanRecord) -> bool:
     return record.node_of(member.pod.metadata.uid) is not None
 
 
-def _while_pods_come(situation: Situation, planned: tuple[Planned, ...]) -> Step:
-    """Return the step of a gang of which no further member can be released before expected pods arrive."""
+def _while_pods_come(situation: Situation, planned: tuple[Planned, ...], predecessors: tuple[Pod, ...] = ()) -> Step:
+    """Return the step of a gang of which no further member can be released before expected pods arrive.
+
+    :param predecessors: as in `AwaitPods`.
+    """
     let_go = tuple(member for member in planned if not member.gated)
     dropped = _dropped(let_go)
     if dropped:
         return Renominate(dropped)
-    return AwaitBinding(let_go, _stranded(situation)) if let_go else AwaitPods(planned)
+    return AwaitBinding(let_go, _stranded(situation)) if let_go else AwaitPods(planned, predecessors)
 
 
 def _fallen(
