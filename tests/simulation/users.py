@@ -7,6 +7,7 @@ from local_api.resources import Resource
 from local_api.store import Object
 
 from simulation.models.budgets import BUDGETS_PATH, budget
+from simulation.models.devices import TEMPLATE
 from simulation.models.jobs import JOB_NAME, JOBS, JOBS_PATH, job
 from simulation.models.kubelets import STUCK, path_of
 from simulation.models.scheduler import NODES
@@ -17,6 +18,8 @@ from simulation.world import GANGS_PATH, NODES_PATH, World
 _DELETE_NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 PROTECTED = {"budget": "keep"}
 """The label of pods that a PodDisruptionBudget covers in the schedules that have one."""
+ONE_DEVICE = {"name": "gpu", "resourceClaimTemplateName": TEMPLATE}
+"""The entry of a pod that needs a device."""
 PRIORITIES = ("", "low", "middle", "high")
 STEP_SECONDS = (0.0, 1.5, -1.5, 30.0, -30.0)
 """By how much an administrator moves a machine's clock."""
@@ -30,6 +33,8 @@ class Users:
     made: int = 0
     queues: tuple[str, ...] = ()
     """The queues that some gangs are created in; empty if there is none."""
+    has_devices: bool = False
+    """Whether nodes have devices, so that some pods have claims."""
 
     def act(self, number: int) -> None:
         """Do one thing, or nothing."""
@@ -71,6 +76,16 @@ class Users:
         )
         self._choose(f"further{number}", actions)
 
+    def act_with_devices(self, number: int) -> None:
+        """Do one of the things that only schedules with devices have, or nothing."""
+        actions: tuple[tuple[int, Callable[[str], None]], ...] = (
+            (12, lambda _site: None),
+            (8, self.device_gang),
+            (3, self.device_job),
+            (6, self.device_rival),
+        )
+        self._choose(f"device{number}", actions)
+
     def _choose(self, site: str, actions: Sequence[tuple[int, Callable[[str], None]]]) -> None:
         """Do the action that the seed decides. The first one is harmless."""
         chosen = self.world.choices.pick(site, [weight for weight, _ in actions])
@@ -101,6 +116,30 @@ class Users:
         size = 2 + world.choices.number(f"{site}/size", 3)
         priority = PRIORITIES[world.choices.number(f"{site}/priority", len(PRIORITIES))]
         world.ask("POST", JOBS_PATH, job(f"j{self.made}", size, priority=priority))
+
+    def device_gang(self, site: str) -> None:
+        """Create a gang each of whose members needs a device."""
+        world, self.made = self.world, self.made + 1
+        name, size = f"d{self.made}", 2 + world.choices.number(f"{site}/size", 3)
+        priority = PRIORITIES[world.choices.number(f"{site}/priority", len(PRIORITIES))]
+        world.gang(name, size, **({} if world.choices.pick(f"{site}/required", (3, 1)) == 0 else {"required": None}))
+        for index in range(size):
+            world.pod(f"{name}-{index}", name, cpu=1, priority=priority, resourceClaims=[ONE_DEVICE])
+
+    def device_job(self, site: str) -> None:
+        """Create a Job that is a gang each of whose members needs a device."""
+        world, self.made = self.world, self.made + 1
+        size = 2 + world.choices.number(f"{site}/size", 3)
+        priority = PRIORITIES[world.choices.number(f"{site}/priority", len(PRIORITIES))]
+        manifest = job(f"j{self.made}", size, cpu=1, priority=priority)
+        manifest["spec"]["template"]["spec"]["resourceClaims"] = [ONE_DEVICE]
+        world.ask("POST", JOBS_PATH, manifest)
+
+    def device_rival(self, site: str) -> None:
+        """Create a pod of no gang that needs a device."""
+        self.made += 1
+        priority = PRIORITIES[self.world.choices.number(f"{site}/priority", len(PRIORITIES))]
+        self.world.pod(f"r{self.made}", cpu=1, priority=priority, resourceClaims=[ONE_DEVICE])
 
     def delete_job(self, site: str) -> None:
         """Delete a Job."""
