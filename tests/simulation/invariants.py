@@ -147,19 +147,24 @@ class Invariants:
     def see(self, event: Event) -> None:
         """Check one change."""
         if event.resource == GANGS:
-            state = self.gangs[name_of(event.object)]
-            state.edited |= event.object["metadata"]["generation"] > 1
-            lost = event.kind == "DELETED" or (event.kind == "MODIFIED" and not event.object.get("status"))
-            running = any(map(_runs, state.members.values()))
-            state.status_lost |= lost and running
-            self._is_quota_lost |= event.kind == "DELETED" and running and bool(event.object["spec"].get("queue"))
-            self._note_kept(name_of(event.object))
-            if event.kind != "DELETED":  # its minimum may be another one than when its last member was bound
-                self._count(name_of(event.object), self.gangs[name_of(event.object)])
+            self._see_gang(event)
         if event.resource == CLAIMS:
             self._allocated(event)
-        if event.resource != PODS:
-            return
+        if event.resource == PODS:
+            self._see_pod(event)
+
+    def _see_gang(self, event: Event) -> None:
+        state = self.gangs[name_of(event.object)]
+        state.edited |= event.object["metadata"]["generation"] > 1
+        lost = event.kind == "DELETED" or (event.kind == "MODIFIED" and not event.object.get("status"))
+        running = any(map(_runs, state.members.values()))
+        state.status_lost |= lost and running
+        self._is_quota_lost |= event.kind == "DELETED" and running and bool(event.object["spec"].get("queue"))
+        self._note_kept(name_of(event.object))
+        if event.kind != "DELETED":  # its minimum may be another one than when its last member was bound
+            self._count(name_of(event.object), self.gangs[name_of(event.object)])
+
+    def _see_pod(self, event: Event) -> None:
         pod, name = event.object, name_of(event.object)
         before = self._pods.get(name)
         leaves = event.kind == "DELETED" or not _is_healthy(pod)
@@ -549,7 +554,7 @@ class Invariants:
 
     def _free_devices(self, node: str, gang: str) -> int:
         """Return how many devices of a node no claim of another gang's pod has, or of no gang's pod."""
-        own = {uid for uid in self.gangs[gang].members}
+        own = set(self.gangs[gang].members)
         claims = (each for each in self._claims.values() if own.isdisjoint(e["uid"] for e in consumers_of(each)))
         taken = {device for claim in claims for device in devices_of(claim)}
         slices = (each for (kind, *_), each in self._world.api.store.objects.items() if kind.plural == "resourceslices")

@@ -60,6 +60,11 @@ class Result:
     """As in `World`."""
 
 
+def _seeded_hex(count: int) -> str:
+    """Return the hexadecimal digits of so many bytes of the schedule's own random numbers."""
+    return random.randbytes(count).hex()  # noqa: S311 - a seed is to be replayed
+
+
 @contextmanager
 def simulating() -> Iterator[None]:
     """Within it, schedules can run: product code plans inline, and cannot read the real time."""
@@ -71,7 +76,7 @@ def simulating() -> Iterator[None]:
         with ExitStack() as stack:
             stack.enter_context(solving_inline())
             stack.enter_context(no_real_time())
-            stack.enter_context(patch.object(secrets, "token_hex", lambda count: random.randbytes(count).hex()))
+            stack.enter_context(patch.object(secrets, "token_hex", _seeded_hex))
             yield
     finally:
         logging.disable(disabled)

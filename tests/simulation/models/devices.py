@@ -161,25 +161,27 @@ class Allocator:
         found: list[tuple[str, Device]] = []
         for request in claim["spec"]["devices"]["requests"]:
             wanted = request["exactly"]
-            if wanted.get("selectors") or wanted.get("tolerations"):
+            if wanted.get("selectors"):
                 raise NotImplementedError(str(wanted))
-            free = [each for each in self._of(node, wanted["deviceClassName"]) if each not in used]
+            free = [each for each in self._of(node, wanted) if each not in used]
             free = [each for each in free if each not in {device for _, device in found}]
             if len(free) < wanted.get("count", 1):
                 return None
             found += [(request["name"], each) for each in free[: wanted.get("count", 1)]]
         return tuple(found)
 
-    def _of(self, node: Object, device_class: str) -> Iterator[Device]:
-        """Yield the devices of a class on a node that no rule taints."""
-        if (_DEVICE_CLASSES, "", device_class) not in self._api.store.objects:
+    def _of(self, node: Object, wanted: Object) -> Iterator[Device]:
+        """Yield the devices of a request's class on a node, without those that have a taint it does not tolerate."""
+        tolerations = wanted.get("tolerations") or ()
+        if (_DEVICE_CLASSES, "", wanted["deviceClassName"]) not in self._api.store.objects:
             return
         for (resource, _, _), thing in sorted(self._api.store.objects.items(), key=lambda each: each[0][2]):
             if resource.plural != "resourceslices" or thing["spec"].get("nodeName") != node["metadata"]["name"]:
                 continue
             for each in thing["spec"]["devices"]:
                 device = thing["spec"]["pool"]["name"], each["name"]
-                if not any(_taints(rule, device) for rule in self._rules.values()):
+                taints = (rule["spec"]["taint"] for rule in self._rules.values() if _taints(rule, device))
+                if all(any(_tolerates(each, taint) for each in tolerations) for taint in taints):
                     yield device
 
     def reserve(self, chosen: Chosen) -> None:
@@ -254,6 +256,11 @@ def _version(thing: Object) -> int:
 def _taints(rule: Object, device: Device) -> bool:
     selector = rule["spec"]["deviceSelector"]
     return selector.get("pool") == device[0] and selector.get("device") in (None, device[1])
+
+
+def _tolerates(toleration: Object, taint: Object) -> bool:
+    same_value = toleration.get("operator") == "Exists" or toleration.get("value", "") == taint.get("value", "")
+    return toleration.get("key") in (None, taint["key"]) and same_value
 
 
 class ClaimController:
