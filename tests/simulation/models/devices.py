@@ -10,6 +10,7 @@ The claim controller (pkg/controller/resourceclaim) creates claims from template
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from typing import Protocol
 
 from local_api.resources import CLAIMS, PODS, RESOURCES, RULES
 from local_api.server import LocalApi
@@ -35,7 +36,13 @@ Chosen = Mapping[str, tuple[tuple[str, Device], ...]]
 """By claim, as `namespace/name`: the devices, each with the name of its request. Empty if the claim has its devices."""
 
 
-def furnish(api: LocalApi, nodes: Iterable[str], devices: int) -> None:
+class Creates(Protocol):
+    """An API server, simulated or real."""
+
+    def create(self, path: str, *objects: Object) -> None: ...  # noqa: D102 - the class says what it is
+
+
+def furnish(api: Creates, nodes: Iterable[str], devices: int) -> None:
     """Create a DeviceClass, a template of claims of one device, and a slice of so many devices for each node."""
     selector = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
     api.create(f"{RESOURCE}/deviceclasses", {"metadata": {"name": CLASS}, "spec": {"selectors": [selector]}})
