@@ -16,6 +16,7 @@ from local_api.store import Event, Object
 from simulation.models.budgets import budgets_over, covered
 from simulation.models.devices import claim_names, consumers_of, devices_of, entries
 from simulation.models.kubelets import READY_SECONDS
+from simulation.models.leader_worker_sets import LEADER_WORKER_SETS, READY
 from simulation.models.scheduler import NODES
 from simulation.models.stateful_sets import STATEFUL_SETS, is_ordered
 from simulation.models.workloads import SYNC_SECONDS
@@ -632,7 +633,10 @@ class Invariants:
     def is_leader_first(self, gang: str) -> bool:
         """Return whether the gang's workload creates a pod only when all before it are ready."""
         found = self._world.api.store.objects.get(_key(STATEFUL_SETS, gang))
-        return found is not None and is_ordered(found)
+        if found is not None:
+            return is_ordered(found)
+        found = self._world.api.store.objects.get(_key(LEADER_WORKER_SETS, gang.rpartition("-")[0]))
+        return found is not None and bool(found["spec"]["startupPolicy"] == READY)
 
     def is_level_required(self, gang: str) -> bool:
         """Whether all members must be in one rack."""

@@ -9,6 +9,7 @@ from simulation.directed import TWO_RACKS, Director, directed, is_bound, is_nomi
 from simulation.models.budgets import BUDGETS_PATH, budget
 from simulation.models.jobs import JOBS_PATH, job
 from simulation.models.kubelets import STUCK
+from simulation.models.leader_worker_sets import CREATED, LEADER_WORKER_SETS_PATH, READY, leader_worker_set
 from simulation.models.stateful_sets import ORDERED, PARALLEL, STATEFUL_SETS_PATH, stateful_set
 from simulation.network import Process
 from simulation.objects import GANG_LABEL, gang_of, gates_of, node_of
@@ -470,3 +471,23 @@ def test_a_bound_member_is_reported_when_the_scheduler_dawdles() -> None:
     world.invariants.at_end()
     assert len(director.bound("g")) == 2
     assert broken(world) == []
+
+
+@pytest.mark.parametrize("startup", [READY, CREATED])
+def test_a_group_starts_as_a_gang_and_is_restarted_as_a_whole(startup: str) -> None:
+    """The operator deletes the leader when a user deletes the worker, and creates the workers after the new leader."""
+    world = directed()
+    director = Director(world)
+    world.ask("POST", LEADER_WORKER_SETS_PATH, leader_worker_set("l", 1, 2, startup=startup))
+    assert world.run_until(lambda: director.bound("l-0") == ["l-0", "l-0-1"], 10.0), "\n".join(world.trace)
+    old = {pod["metadata"]["uid"] for pod in world.pods()}
+    world.run(2.0)
+    world.invariants.disturbed()
+    world.ask("DELETE", f"{PODS_PATH}/l-0-1")
+    assert world.run_until(lambda: not director.bound("l-0"), 5.0)
+    assert world.run_until(lambda: director.bound("l-0") == ["l-0", "l-0-1"], 10.0), "\n".join(world.trace)
+    assert old.isdisjoint(pod["metadata"]["uid"] for pod in world.pods())
+    world.run(40.0)
+    world.invariants.at_end()
+    assert broken(world) == []
+    assert world.invariants.is_leader_first("default/l-0") == (startup == READY)

@@ -22,6 +22,7 @@ from simulation.models.budgets import DisruptionController
 from simulation.models.devices import Allocator, ClaimController
 from simulation.models.jobs import JobController
 from simulation.models.kubelets import Kubelets
+from simulation.models.leader_worker_sets import LeaderWorkerSetController
 from simulation.models.scheduler import Scheduler
 from simulation.models.stateful_sets import StatefulSetController
 from simulation.models.workloads import gated
@@ -62,6 +63,7 @@ class World:
         self.kubelets = Kubelets(self.api, self.engine, self.choices)
         self.jobs = JobController(self.api, self.engine, self.choices)
         self.stateful_sets = StatefulSetController(self.api, self.engine, self.choices)
+        self.groups = LeaderWorkerSetController(self.api, self.engine, self.choices)
         self.budgets = DisruptionController(self.api, self.engine, self.choices)
         self.claims = ClaimController(self.api, self.engine, self.choices)
         self.scheduler = Scheduler(self.hub, Process("scheduler", self.engine), self.choices, forgets=forgets)
@@ -107,6 +109,7 @@ class World:
             self.kubelets.see(event)
             self.jobs.see(event)
             self.stateful_sets.see(event)
+            self.groups.see(event)
             self.budgets.see(event)
             self.claims.see(event)
             self.invariants.see(event)
@@ -182,7 +185,7 @@ class World:
         clock = self.machines.setdefault("w1", MachineClock(self.clock))
         self.webhook = Webhook("w1", self.engine, self.network, self.hub, self.choices, clock)
         self.webhook.start()
-        for controller in (self.jobs, self.stateful_sets):
+        for controller in (self.jobs, self.stateful_sets, self.groups):
             controller.create = self.create
         return self.webhook
 
