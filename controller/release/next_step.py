@@ -252,9 +252,12 @@ class Free:
 class AwaitPods:
     """The step to wait for expected pods, whose capacity is reserved. No further member can be released before they
     arrive.
+
+    `predecessors`: the terminating pods that must end before a gang can start, because expected pods have their names.
     """
 
     members: tuple[Planned, ...]
+    predecessors: tuple[Pod, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,6 +312,8 @@ class Situation:
     ungated: bool = False
     """Whether placeholders reserve the capacity of all gated members, and are not gated themselves (`Planned`)."""
     devices: DeviceView = NO_DEVICES
+    predecessors: Mapping[str, Pod] = field(default_factory=dict)
+    """The terminating pods that have the names of expected pods, each by the expected pod's identifier."""
 
     def planned(self, pods: Iterable[Pod]) -> tuple[Planned, ...]:
         """Return those of these pods that have a node in the plan, in order."""
@@ -454,9 +459,9 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
         return _while_pods_come(situation, planned)
     if situation.lost(planned):
         return AwaitVictims(victims)
-    too_early = _too_early(situation.gang)
+    too_early, predecessors = _too_early(situation.gang), _awaited_predecessors(situation)
     ready = tuple(m for m in planned if m.gated and not to_come(m.pod) and m.pod.metadata.uid not in too_early)
-    return Release(ready) if ready else _while_pods_come(situation, planned)
+    return Release(ready) if ready and not predecessors else _while_pods_come(situation, planned, predecessors)
 
 
 def _before_devices_are_held(devices: DevicePlan, running: tuple[PlannedVictim, ...]) -> Step | None:
@@ -520,6 +525,40 @@ def _gives_way(holder: ResourceClaim, situation: Situation, going: Collection[st
     return True
 
 
+def _awaited_predecessors(situation: Situation) -> tuple[Pod, ...]:
+    """Return the terminating pods that keep a gang without a released member from becoming whole; empty if none do.
+
+    A workload with fixed pod names recreates a pod only when the pod of the same name has ended. A finalizer may delay
+    that for any time, in which the first pods would run alone. Expected pods of higher rank count as delayed, too,
+    because the workload may create pods in order.
+    """
+    gang, predecessors = situation.gang, situation.predecessors
+    if not predecessors or not all(member.pod.gated_by(GATE) for member in gang.members):
+        return ()
+    delayed = [member for member in gang.members if member.pod.metadata.uid in predecessors]
+    first = _first_ranks(delayed)
+    in_time = (
+        member
+        for member in gang.members
+        if member.pod.metadata.uid not in predecessors and not (to_come(member.pod) and _has_rank_above(member, first))
+    )
+    return () if gang.suffice(in_time) else tuple(predecessors[member.pod.metadata.uid] for member in delayed)
+
+
+def _first_ranks(members: Iterable[Member]) -> Mapping[str, int]:
+    """Return the lowest rank of these members in each pod set. Members without a rank are left out."""
+    first = dict[str, int]()
+    for member in members:
+        if member.index is not None:
+            first[member.pod_set] = min(member.index, first.get(member.pod_set, member.index))
+    return first
+
+
+def _has_rank_above(member: Member, first: Mapping[str, int]) -> bool:
+    """Return whether the member's rank is higher than the rank given for its pod set."""
+    return member.index is not None and member.index > first.get(member.pod_set, member.index)
+
+
 def _too_early(gang: Gang) -> frozenset[str]:
     """Return the UIDs of members that must not be released yet: a pod of lower rank in their set does not exist.
 
@@ -529,28 +568,24 @@ def _too_early(gang: Gang) -> frozenset[str]:
     """
     if gang.suffice(member for member in gang.members if not to_come(member.pod)):
         return frozenset()
-    first = dict[str, int]()
-    for member in gang.not_lost:
-        if to_come(member.pod) and member.index is not None:
-            first[member.pod_set] = min(member.index, first.get(member.pod_set, member.index))
-    return frozenset(
-        member.pod.metadata.uid
-        for member in gang.members
-        if member.index is not None and member.index > first.get(member.pod_set, member.index)
-    )
+    first = _first_ranks(member for member in gang.not_lost if to_come(member.pod))
+    return frozenset(member.pod.metadata.uid for member in gang.members if _has_rank_above(member, first))
 
 
 def _has_place(member: Member, record: PlanRecord) -> bool:
     return record.node_of(member.pod.metadata.uid) is not None
 
 
-def _while_pods_come(situation: Situation, planned: tuple[Planned, ...]) -> Step:
-    """Return the step of a gang of which no further member can be released before expected pods arrive."""
+def _while_pods_come(situation: Situation, planned: tuple[Planned, ...], predecessors: tuple[Pod, ...] = ()) -> Step:
+    """Return the step of a gang of which no further member can be released before expected pods arrive.
+
+    :param predecessors: as in `AwaitPods`.
+    """
     let_go = tuple(member for member in planned if not member.gated)
     dropped = _dropped(let_go)
     if dropped:
         return Renominate(dropped)
-    return AwaitBinding(let_go, _stranded(situation)) if let_go else AwaitPods(planned)
+    return AwaitBinding(let_go, _stranded(situation)) if let_go else AwaitPods(planned, predecessors)
 
 
 def _fallen(
@@ -614,6 +649,18 @@ def overdue_message(pod: Pod, node: str) -> str:
     names = ", ".join(pod.metadata.finalizers)
     held = f"its finalizers are {names}: remove them" if names else "its node may be gone: delete it with --force"
     return f"pod {pod.key} on node {node} terminates since {pod.metadata.deletion_timestamp} and does not end ({held})"
+
+
+def predecessors_message(pods: Collection[Pod]) -> str:
+    """Return the message about terminating pods that must end before expected pods of their names can be created.
+
+    It names one of the pods; "" without pods.
+    """
+    if not pods:
+        return ""
+    first, more = next(iter(pods)), f" and {len(pods) - 1} more" if len(pods) > 1 else ""
+    held = f" (its finalizers are {', '.join(first.metadata.finalizers)})" if first.metadata.finalizers else ""
+    return f"the gang starts when the terminating pod {first.key}{held}{more} {'have' if more else 'has'} ended"
 
 
 def _vanished(situation: Situation, record: PlanRecord) -> str:

@@ -7,7 +7,7 @@ itself gives up the devices of gangs that are not released (docs/decisions/0045)
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from cluster.devices.allocation import DeviceId
+from cluster.devices.allocation import AllocatedDevice, ClaimAllocation, DeviceId
 from cluster.devices.holdings import DeviceView, consumers
 from cluster.devices.partitions import Partitions
 from cluster.eligibility.nodes import Eligibility
@@ -75,7 +75,11 @@ class DeviceConflicts:
         return found | dict(self._needed(left, cluster_view))
 
     def _needed(self, holding: Sequence[_Holding], cluster_view: ClusterView) -> Iterator[tuple[GangKey, NeedPlan]]:
-        """Yield the gangs that give up their devices for a waiting pod: for each pod the one of lowest priority."""
+        """Yield the gangs that give up their devices for a waiting pod: for each pod the one of lowest priority.
+
+        A nominated pod is served whatever its priority: a gang that takes devices of its node waits for it
+        (`controller.acting.holding`), and the gang's rules keep the pod from every device there.
+        """
         view, now = cluster_view.devices, self._clock.monotonic()
         waiting = {pod.metadata.uid: pod for pod in cluster_view.live.values() if _waits(pod, view)}
         self._since = {uid: self._since.get(uid, now) for uid in waiting}
@@ -85,10 +89,14 @@ class DeviceConflicts:
             if uid in self._served or now - self._since[uid] < YIELD_SECONDS:
                 continue
             able = [each for each in holding if each.gang_state.gang.key not in given]
-            found = _lowest_that_helps(pod, able, cluster_view.snapshot, view)
+            if pod.status.nominated_node_name:
+                found = _taking_on(pod.status.nominated_node_name, able)
+            else:
+                found = _lowest_that_helps(pod, able, cluster_view.snapshot, view)
             if found is None:
                 continue
-            self._served.add(uid)
+            if not pod.status.nominated_node_name:
+                self._served.add(uid)
             given.add(found.gang_state.gang.key)
             why = f"pod {pod.key} of priority {pod.spec.priority or 0} needs its devices"
             yield found.gang_state.gang.key, NeedPlan(why, found.gang_state.held, Cause.DEVICES_NEEDED)
@@ -97,11 +105,13 @@ class DeviceConflicts:
 def beside_device_plans(cluster_view: ClusterView, gang_states: Iterable[ReconcileState]) -> ClusterView:
     """Return the cluster view in which the devices of plans in force are taken, so that new plans count them so.
 
-    A claim that has its devices already counts by itself.
+    A claim that has its devices already counts by itself. All devices of a node count as taken while a waiting pod that
+    is nominated to the node lacks devices.
     """
     devices = cluster_view.snapshot.devices
     if devices is None:
         return cluster_view
+    waiting = [each for each in cluster_view.live.values() if _waits(each, cluster_view.devices)]
     promised = [
         claim.allocation
         for each in gang_states
@@ -109,6 +119,7 @@ def beside_device_plans(cluster_view: ClusterView, gang_states: Iterable[Reconci
         for claim in device_plan(each.gang, each.record, cluster_view.devices).claims
         if not claim.as_planned
     ]
+    promised += _all_of_nominated(waiting, cluster_view.devices)
     if not promised:
         return cluster_view
     return replace(cluster_view, snapshot=replace(cluster_view.snapshot, devices=devices.with_planned(promised)))
@@ -187,7 +198,28 @@ def _waits(pod: Pod, view: DeviceView) -> bool:
     if not pod.spec.resource_claims or pod.bound or pod.spec.scheduling_gates or pod.terminating:
         return False
     refused = any(each.type == "PodScheduled" and each.reason == _UNSCHEDULABLE for each in pod.status.conditions)
-    return refused and not pod.status.nominated_node_name and any(True for _ in _unallocated(pod, view))
+    return refused and any(True for _ in _unallocated(pod, view))
+
+
+def _all_of_nominated(waiting: Iterable[Pod], view: DeviceView) -> Iterator[ClaimAllocation]:
+    """Yield all devices of the nodes to which these pods are nominated, as if each pod had those of its node.
+
+    Devices of slices without a node name are left out: they are not bound to one node.
+    """
+    by_node = {pod.status.nominated_node_name: pod for pod in waiting if pod.status.nominated_node_name}
+    for each in view.partitions.slices if by_node else ():
+        pod = by_node.get(each.spec.node_name or "")
+        if pod is not None:
+            ids = (DeviceId(each.spec.driver, each.spec.pool.name, device.name) for device in each.spec.devices)
+            devices = tuple(AllocatedDevice("", device) for device in ids)
+            meta = pod.metadata
+            yield ClaimAllocation(meta.namespace, "", each.spec.node_name, devices, (meta.name,))
+
+
+def _taking_on(node: str, holding: Iterable[_Holding]) -> _Holding | None:
+    """Return the gang of lowest priority whose plan takes devices on the node that it does not hold yet."""
+    ranked = sorted(holding, key=lambda each: each.rank, reverse=True)
+    return next((each for each in ranked if any(c.allocation.node == node for c in each.devices.unheld)), None)
 
 
 def _unallocated(pod: Pod, view: DeviceView) -> Iterator[ResourceClaim]:

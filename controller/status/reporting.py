@@ -22,6 +22,7 @@ from controller.release.next_step import (
     Planned,
     Postponed,
     Renominate,
+    predecessors_message,
 )
 from controller.release.records import PlannedVictim, successors_patch
 from controller.release.wholeness import Withdrawal, WithdrawalReason, still_withdrawn
@@ -369,12 +370,15 @@ class Reporter:
     def _status(self, gang_state: ReconcileState) -> dict[str, Any]:
         phase = phase_of(gang_state)
         stuck = gang_state.step.stranded if isinstance(gang_state.step, AwaitBinding) else ()
+        awaited = gang_state.step.predecessors if isinstance(gang_state.step, AwaitPods) else ()
         effects, generation = gang_state.effects, gang_state.manifest["metadata"].get("generation")
         reason, message = about_devices(gang_state.step) if phase is Phase.NOMINATED else ("", "")
         notes = Notes(
             reason=ROOM_TAKEN if stuck else reason,
             message=gang_state.failed or wording.stranded(stuck) or message,
-            untried="; ".join(filter(None, (effects.untried, effects.stays, effects.awaited))),
+            untried="; ".join(
+                filter(None, (effects.untried, effects.stays, effects.awaited, predecessors_message(awaited)))
+            ),
             timed_out=False if gang_state.timed_out and phase.released else gang_state.timed_out,
             withdrawal=effects.withdrawal,
         )

@@ -4,7 +4,7 @@ r1: n1, n2      r2: n3      each node holds one pod of 4 cpu
 Members a (exists, on n1), b and c (to come, planned on n2 and n3)
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace as replace_gang
 
 import pytest
@@ -29,7 +29,7 @@ from controller.release.next_step import (
 )
 from controller.release.records import PlannedMember, PlanRecord
 from controller.status.reporting import phase_of
-from gangs.model import Gang, GangKey
+from gangs.model import Gang, GangKey, Member
 from kube.keys import SYSTEM_NAMESPACE
 from kube.objects import Container, Pod, PodSpec, ResourceRequirements
 from kube.placeholders import HELD_FOR, PLACEHOLDER, SEAT, matched, seat_uid
@@ -66,13 +66,22 @@ PLAN = planned(("b", "n2"), ("c", "n3"))
 HELD = (placeholder("b", "n2"), placeholder("c", "n3"))
 
 
-def step(of: Gang, plan: PlanRecord | None, held: Iterable[Pod], *others: Pod) -> Step:
-    """Return the next step for the gang, given its plan, its placeholders and the other pods."""
+def step(
+    of: Gang,
+    plan: PlanRecord | None,
+    held: Iterable[Pod],
+    *others: Pod,
+    predecessors: Mapping[str, Pod] | None = None,
+) -> Step:
+    """Return the next step for the gang, given its plan, its placeholders and the other pods.
+
+    :param predecessors: as in `Situation`.
+    """
     held = tuple(held)
     there = [each.pod for each in of.members if "/" not in each.pod.metadata.uid] + [*held, *others]
     live = {each.metadata.uid: each for each in there}
     seats = {each.metadata.annotations[SEAT]: each for each in held}
-    return next_step(Situation(of, plan, snapshot(*there), live, seats))
+    return next_step(Situation(of, plan, snapshot(*there), live, seats, predecessors=predecessors or {}))
 
 
 def test_members_without_a_placeholder_or_with_one_elsewhere_are_nominated() -> None:
@@ -105,6 +114,41 @@ def test_a_member_is_not_released_without_an_expected_pod_before_it_while_too_fe
         found = step(other, plan, HELD[:1])
         assert isinstance(found, Release)
         assert [each.pod.metadata.name for each in found.members] == ["c"]
+
+
+def test_no_member_is_released_while_a_terminating_pod_has_the_name_of_an_expected_pod_that_is_needed() -> None:
+    """The gang starts again: no member is released. Pod b is recreated only when the old pod b has ended."""
+    old = terminating_pod("b")
+    members = (pod("a", nominated="n1"), coming("b"), coming("c"))
+    of = replace_gang(gang(*members), members=tuple(map(indexed, gang(*members).members, range(3))))
+    found = step(of, PLAN, HELD, old, predecessors={seat("b"): old})
+    assert isinstance(found, AwaitPods)
+    assert found.predecessors == (old,)
+    assert isinstance(step(of, PLAN, HELD, old), Release)
+    two = replace_gang(of, min_member=2, pod_sets=(replace_gang(of.pod_sets[0], min_count=2),))
+    last = terminating_pod("c")
+    assert isinstance(step(two, PLAN, HELD, last, predecessors={seat("c"): last}), Release)
+    assert isinstance(step(two, PLAN, HELD, old, predecessors={seat("b"): old}), AwaitPods)  # c comes after b
+
+
+def test_a_gang_that_has_started_goes_on_while_a_terminating_pod_has_the_name_of_an_expected_pod() -> None:
+    old = terminating_pod("c")
+    third = PlannedMember(seat("c"), "default", "c", "n3")
+    plan = PlanRecord(PLAN_ID, (*record([("a", "n1"), ("b", "n2")]).members, third), ())
+    of = gang(pod("a", bound="n1"), pod("b", nominated="n2"), coming("c"))
+    found = step(of, plan, HELD[1:], old, predecessors={seat("c"): old})
+    assert isinstance(found, Release)
+
+
+def terminating_pod(name: str) -> Pod:
+    """A pod that terminates on another node than those of the plan."""
+    made = pod(name, bound="n9")
+    return replace(made, metadata=replace(made.metadata, uid=f"old-{name}", deletion_timestamp="2026-01-01T00:00:00Z"))
+
+
+def indexed(member: Member, index: int) -> Member:
+    """Return the member with this rank."""
+    return replace_gang(member, index=index)
 
 
 def test_a_gang_that_waits_for_expected_pods_is_nominated_until_a_member_is_released() -> None:

@@ -71,6 +71,16 @@ RESOURCES = (
     Resource(_KUEUE, "v1beta2", "localqueues", "LocalQueue", status=True, counted=True),
 )
 
+CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", status=True)
+RULES = Resource("resource.k8s.io", "v1", "devicetaintrules", "DeviceTaintRule", namespaced=False)
+FOR_DEVICES = (
+    CLAIMS,
+    RULES,
+    Resource("resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate"),
+    Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", namespaced=False),
+)
+"""Resources of devices beyond `RESOURCES`, in the order in which caches list them."""
+
 _ADMISSION = "admissionregistration.k8s.io"
 FOR_COMMANDS = tuple(
     Resource(_ADMISSION, "v1", f"{kind.lower()}s", kind, namespaced=False)

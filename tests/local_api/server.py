@@ -17,9 +17,9 @@ import yaml
 
 from cluster.api.connecting import connect
 from cluster.api.transport import Transport
-from local_api import pods
+from local_api import claims, pods
 from local_api.patches import patched
-from local_api.resources import BUDGETS, PODS, RESOURCES, Address, Resource, address
+from local_api.resources import BUDGETS, CLAIMS, PODS, RESOURCES, Address, Resource, address
 from local_api.store import Event, Object, RefusedError, Store, check, copied, not_found
 
 PATIENCE = 60.0
@@ -291,6 +291,8 @@ def _changed(at: Address, old: Object, request: Request) -> Object:
         meta = new["metadata"] if at.resource == PODS else {**old["metadata"], **_identity(new)}
         kept = {key: each for key, each in old.items() if key != "status"}
         whole = {**kept, "metadata": meta, **({"status": new["status"]} if "status" in new else {})}
+        if at.resource == CLAIMS:
+            return claims.checked(at, old, whole)
         return pods.told(whole) if at.resource == PODS else whole
     if at.resource == PODS:
         return pods.checked(at, old, new)

@@ -163,7 +163,7 @@ class Candidate:
         for lane in self.lanes:
             lane.weights = self.plan_weights
         for reflector in self.cache.reflectors:
-            if address(reflector.name) is None:
+            if address(reflector.name, self._hub.api.served) is None:
                 while not reflector.synced:
                     reflector.list_once()
                 continue

@@ -10,11 +10,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from local_api.resources import GANGS, PODS, Resource
+from local_api.resources import CLAIMS, GANGS, PODS, RULES, Resource
 from local_api.store import Event, Object
 
 from simulation.models.budgets import budgets_over, covered
+from simulation.models.devices import claim_names, consumers_of, devices_of, entries
 from simulation.models.kubelets import READY_SECONDS
+from simulation.models.leader_worker_sets import LEADER_WORKER_SETS, READY
 from simulation.models.scheduler import NODES
 from simulation.models.stateful_sets import STATEFUL_SETS, is_ordered
 from simulation.models.workloads import SYNC_SECONDS
@@ -65,6 +67,8 @@ _RACE_SECONDS = 0.1
 """(d) What became true so shortly before a request was sent, the controller could not know."""
 _SLACK = 0.02
 """Logical seconds of rounding in the bounds above."""
+DEVICES = "devices"
+"""The name under which the first-fit search counts devices like a resource, one device as 1."""
 RACK = "example.com/rack"
 SYSTEM = "phalanx-system"
 
@@ -125,6 +129,8 @@ class Invariants:
         """Whether the Gang of running pods was deleted: they are charged to no queue meanwhile."""
         self._kept: dict[str, tuple[str, float]] = {}
         """(k) The gangs that have reserved the capacity of their whole plan: its id, and since when."""
+        self._claims: dict[str, Object] = {}
+        """All claims of devices that exist, by namespace and name."""
         self._departures: list[tuple[float, Object]] = []
         """Ready pods that others than the Eviction API have taken away, with the time."""
 
@@ -142,17 +148,24 @@ class Invariants:
     def see(self, event: Event) -> None:
         """Check one change."""
         if event.resource == GANGS:
-            state = self.gangs[name_of(event.object)]
-            state.edited |= event.object["metadata"]["generation"] > 1
-            lost = event.kind == "DELETED" or (event.kind == "MODIFIED" and not event.object.get("status"))
-            running = any(map(_runs, state.members.values()))
-            state.status_lost |= lost and running
-            self._is_quota_lost |= event.kind == "DELETED" and running and bool(event.object["spec"].get("queue"))
-            self._note_kept(name_of(event.object))
-            if event.kind != "DELETED":  # its minimum may be another one than when its last member was bound
-                self._count(name_of(event.object), self.gangs[name_of(event.object)])
-        if event.resource != PODS:
-            return
+            self._see_gang(event)
+        if event.resource == CLAIMS:
+            self._allocated(event)
+        if event.resource == PODS:
+            self._see_pod(event)
+
+    def _see_gang(self, event: Event) -> None:
+        state = self.gangs[name_of(event.object)]
+        state.edited |= event.object["metadata"]["generation"] > 1
+        lost = event.kind == "DELETED" or (event.kind == "MODIFIED" and not event.object.get("status"))
+        running = any(map(_runs, state.members.values()))
+        state.status_lost |= lost and running
+        self._is_quota_lost |= event.kind == "DELETED" and running and bool(event.object["spec"].get("queue"))
+        self._note_kept(name_of(event.object))
+        if event.kind != "DELETED":  # its minimum may be another one than when its last member was bound
+            self._count(name_of(event.object), self.gangs[name_of(event.object)])
+
+    def _see_pod(self, event: Event) -> None:
         pod, name = event.object, name_of(event.object)
         before = self._pods.get(name)
         leaves = event.kind == "DELETED" or not _is_healthy(pod)
@@ -192,6 +205,26 @@ class Invariants:
         if any(amount < 0 for amount in free.values()):
             names = ", ".join(sorted(each["metadata"]["name"] for each in there))
             self.violated("b", f"node {node} is over-committed by {names}")
+
+    def _allocated(self, event: Event) -> None:
+        """(v) No device belongs to two claims."""
+        self._claims.pop(name_of(event.object), None)
+        if event.kind == "DELETED":
+            return
+        devices = devices_of(event.object)
+        for name, other in self._claims.items():
+            if double := sorted({*devices} & {*devices_of(other)}):
+                self.violated("v", f"device {'/'.join(double[0])} belongs to {name} and {name_of(event.object)}")
+        self._claims[name_of(event.object)] = event.object
+        self._world.counts["allocations of devices"] += bool(devices)
+
+    def _released_with_devices(self, pod: Object, process: str) -> None:
+        """(v) No member is released before all its claims have devices, and are reserved for it."""
+        names, uid = claim_names(pod), pod["metadata"]["uid"]
+        claims = [self._claims.get(name, {}) for name in names or ()]
+        if names is None or any(uid not in {each["uid"] for each in consumers_of(claim)} for claim in claims):
+            self.violated("v", f"{process} releases {pod['metadata']['name']}, of which a claim has no device")
+        self._world.counts["releases of members with devices"] += 1
 
     def _note_kept(self, gang: str) -> None:
         """(k) Note whether the gang has reserved the capacity of its whole plan, and has released no member yet."""
@@ -413,6 +446,8 @@ class Invariants:
         is_released = bool(gates_of(before)) and not gates_of(now)
         if is_released:
             self._released[now["metadata"]["uid"]] = sent.process
+            if entries(now):
+                self._released_with_devices(now, sent.process)
         if is_released or (nominated(now) and nominated(now) != nominated(before)):
             self._reserved(now, sent.process, is_released=is_released)
 
@@ -468,6 +503,7 @@ class Invariants:
             self.violated("internal error", failure)
         self._all_fitting_started()
         self._nothing_left_over()
+        self._no_device_left_over()
         self._evictions_used()
         for gang, state in self.gangs.items():
             status = self._status(gang)
@@ -512,13 +548,29 @@ class Invariants:
                     name = node["metadata"]["name"]
                     free[name] = allocatable(node)
                     free[name].subtract(used(each for each in others if name in (node_of(each), nominated(each))))
+                    free[name][DEVICES] = self._free_devices(name, gang)
             if self._all_placed(members, nodes, free):
                 return f"in rack {rack}" if rack else "in the cluster"
         return ""
 
+    def _free_devices(self, node: str, gang: str) -> int:
+        """Return how many devices of a node no claim of another gang's pod has, or of no gang's pod."""
+        own = set(self.gangs[gang].members)
+        claims = (each for each in self._claims.values() if own.isdisjoint(e["uid"] for e in consumers_of(each)))
+        taken = {device for claim in claims for device in devices_of(claim)}
+        slices = (each for (kind, *_), each in self._world.api.store.objects.items() if kind.plural == "resourceslices")
+        return sum(
+            (node, device["name"]) not in taken
+            for each in slices
+            if each["spec"]["nodeName"] == node
+            for device in each["spec"]["devices"]
+        )
+
     def _all_placed(self, members: list[Object], nodes: list[Object], free: dict[str, Counter[str]]) -> bool:
         for member in map(unpinned, members):
             asked = requests_of(member)
+            if entries(member):
+                asked[DEVICES] = len(entries(member))
             for node in nodes:
                 left = free.get(node["metadata"]["name"])
                 if left is None or not is_selected(member, node) or not is_tolerated(member, node):
@@ -546,6 +598,23 @@ class Invariants:
                 if is_whole or not planned or (not members and self._world.status_of(held.split("/")[1]) == {}):
                     self.violated("h", f"{name} is left over from gang {held}")
 
+    def _no_device_left_over(self) -> None:
+        """(h) Rules and claims of probes that no plan needs, and devices of pods that do not exist or have no plan."""
+        plans = {str(self._status(gang).get("planId") or "") for gang in self.gangs}
+        for (resource, _, name), thing in sorted(self._world.api.store.objects.items(), key=lambda each: each[0][1:]):
+            if resource == RULES and thing["metadata"]["annotations"]["phalanx.dev/plan"] not in plans:
+                self.violated("h", f"DeviceTaintRule {name} is left over")
+        pods = {pod["metadata"]["uid"]: pod for pod in self._pods.values()}
+        for name, claim in sorted(self._claims.items()):
+            if name.startswith(f"{SYSTEM}/"):
+                self.violated("h", f"ResourceClaim {name} is left over")
+            users = [pods.get(each["uid"]) for each in consumers_of(claim)]
+            if devices_of(claim) and not any(users):
+                self.violated("h", f"ResourceClaim {name} has devices, and no pod uses it")
+            for pod in filter(None, users):
+                if gang_of(pod) and gates_of(pod) and not self._status(gang_of(pod)).get("planId"):
+                    self.violated("h", f"ResourceClaim {name} has devices for a gated pod, whose gang has no plan")
+
     def _evictions_used(self) -> None:
         """(c) Gangs for which pods were evicted, and which then did not start, though nothing intervened."""
         for eviction in self._evictions:
@@ -564,7 +633,10 @@ class Invariants:
     def is_leader_first(self, gang: str) -> bool:
         """Return whether the gang's workload creates a pod only when all before it are ready."""
         found = self._world.api.store.objects.get(_key(STATEFUL_SETS, gang))
-        return found is not None and is_ordered(found)
+        if found is not None:
+            return is_ordered(found)
+        found = self._world.api.store.objects.get(_key(LEADER_WORKER_SETS, gang.rpartition("-")[0]))
+        return found is not None and bool(found["spec"]["startupPolicy"] == READY)
 
     def is_level_required(self, gang: str) -> bool:
         """Whether all members must be in one rack."""

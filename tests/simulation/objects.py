@@ -8,6 +8,8 @@ from local_api.store import Object
 
 GATE = "phalanx.dev/gang"
 GANG_LABEL = "phalanx.dev/gang"
+LEADER_WORKER_SET_LABEL = "leaderworkerset.sigs.k8s.io/name"
+GROUP_LABEL = "leaderworkerset.sigs.k8s.io/group-index"
 PINNED = "phalanx.dev/pinned-domain"
 """The annotation of a pod that the webhook has pinned to the domain of its siblings."""
 _MILLI = 1000
@@ -56,11 +58,13 @@ def is_finished(pod: Object) -> bool:
 
 
 def gang_of(pod: Object) -> str:
-    """Namespace and name of the gang that the pod's label names, or its Job is; "" if none."""
+    """Namespace and name of the gang that the pod's label names, or its Job or group is; "" if none."""
     meta = pod["metadata"]
     labels = meta.get("labels") or {}
     name = labels.get(GANG_LABEL, "")
-    if labels.get("phalanx.dev/workload"):
+    if LEADER_WORKER_SET_LABEL in labels:
+        name = f"{labels[LEADER_WORKER_SET_LABEL]}-{labels[GROUP_LABEL]}"
+    elif labels.get("phalanx.dev/workload"):
         name = next((each["name"] for each in meta.get("ownerReferences") or () if each.get("controller")), "")
     return f"{pod['metadata'].get('namespace', '')}/{name}" if name else ""
 

@@ -3,9 +3,11 @@
 import gc
 import logging
 import random
+import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from unittest.mock import patch
 
 from simulation.models.budgets import BUDGETS_PATH, budget
 from simulation.network import NO_FAULTS, Faults
@@ -58,6 +60,11 @@ class Result:
     """As in `World`."""
 
 
+def _seeded_hex(count: int) -> str:
+    """Return the hexadecimal digits of so many bytes of the schedule's own random numbers."""
+    return random.randbytes(count).hex()  # noqa: S311 - a seed is to be replayed
+
+
 @contextmanager
 def simulating() -> Iterator[None]:
     """Within it, schedules can run: product code plans inline, and cannot read the real time."""
@@ -69,6 +76,7 @@ def simulating() -> Iterator[None]:
         with ExitStack() as stack:
             stack.enter_context(solving_inline())
             stack.enter_context(no_real_time())
+            stack.enter_context(patch.object(secrets, "token_hex", _seeded_hex))
             yield
     finally:
         logging.disable(disabled)
@@ -98,7 +106,9 @@ def _play(world: World) -> None:
     late = _LATE[choices.pick("late", (3, 3, 2))]
     slow = bool(choices.pick("slow", (1, 1)))
     _make_slow(world, slow=slow)
-    world.furnish(NODES[choices.number("nodes", len(NODES))])
+    users.has_groups = bool(choices.pick("with groups", (3, 1)))
+    users.has_devices = not world.forgets and bool(choices.pick("device claims", (3, 1)))
+    world.furnish(NODES[choices.number("nodes", len(NODES))], devices_of_node=2 * users.has_devices)
     world.hub.delay_weights = late
     world.hub.mishap_weights = (1, 0, 0) if late[3] == 0 else (970, 20, 10)
     further, protecting = choices.pick("further", (1, 1)), choices.pick("budget", (1, 1))
@@ -121,6 +131,10 @@ def _play(world: World) -> None:
         users.act(number)
         if further:
             users.act_further(number)
+        if users.has_groups:
+            users.act_with_groups(number)
+        if users.has_devices:
+            users.act_with_devices(number)
     world.run(choices.one_of("between", ACTION_SECONDS))
     _heal(world)
     world.run(QUIET_SECONDS)
@@ -135,7 +149,7 @@ def _make_slow(world: World, *, slow: bool) -> None:
         world.scheduler.bind_weights = 90, 8, 2
         world.kubelets.end_weights = 50, 20, 20, 10
         world.kubelets.ready_weights = 80, 15, 5
-        world.jobs.weights = world.stateful_sets.weights = world.budgets.weights = 80, 15, 5
+        _set_weights(world, (80, 15, 5))
 
 
 def _heal(world: World) -> None:
@@ -153,4 +167,10 @@ def _make_quick(world: World) -> None:
     world.kubelets.end_weights, world.kubelets.ready_weights = (1, 0, 0, 0), (1, 0, 0)
     if world.webhook is not None:
         world.webhook.review_weights = 1, 0, 0, 0
-    world.jobs.weights = world.stateful_sets.weights = world.budgets.weights = 1, 0, 0
+    _set_weights(world, (1, 0, 0))
+
+
+def _set_weights(world: World, weights: tuple[int, int, int]) -> None:
+    """Set how often the controllers of kube-controller-manager and of operators are slow."""
+    for each in (world.jobs, world.stateful_sets, world.groups, world.budgets, world.claims):
+        each.weights = weights

@@ -14,6 +14,7 @@ from node_manifests import node_manifest
 from waiting import wait_for
 
 from controlplane.control_plane import ControlPlane
+from simulation.models import devices
 from simulation.models.budgets import BUDGETS_PATH, budget
 from simulation.models.kubelets import STUCK
 from simulation.models.stateful_sets import ORDERED, PARALLEL, STATEFUL_SETS_PATH, stateful_set
@@ -81,10 +82,10 @@ CASES: dict[str, Sequence[Asked]] = {
 class Simulated:
     """The models."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, devices_of_node: int = 0) -> None:
         self.world = World(0, frozenset())
         self.world.stateful_sets.create = self._create  # the control plane has no webhook of ours
-        self.world.furnish(_NODES)
+        self.world.furnish(_NODES, devices_of_node=devices_of_node)
 
     def ask(self, method: str, path: str, body: Any = None, content_type: str = MERGE) -> Any:
         """Send a request as a user. Return the answer; None if it is refused."""
@@ -133,6 +134,11 @@ class Real:
     def pods(self) -> list[dict[str, Any]]:
         """The pods that there are."""
         return list(self.plane.request("GET", PODS_PATH)["items"])
+
+    def create(self, path: str, *objects: dict[str, Any]) -> None:
+        """Create objects in the collection at `path`."""
+        for each in objects:
+            self.ask("POST", path, each, "application/json")
 
 
 def _is_tried(pod: dict[str, Any]) -> bool:
@@ -269,3 +275,89 @@ def evict(there: Simulated | Real, name: str) -> bool:
     version = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": "default"}}
     body = {**version, "deleteOptions": {"gracePeriodSeconds": 1}}
     return there.ask("POST", f"{PODS_PATH}/{name}/eviction", body, "application/json") is not None
+
+
+RULE = {
+    "metadata": {"name": "pool-n1"},
+    "spec": {
+        "deviceSelector": {"driver": devices.DRIVER, "pool": "n1"},
+        "taint": {"key": "example.com/taken", "value": "yes", "effect": "NoSchedule"},
+    },
+}
+
+
+def with_device(name: str, **spec: Any) -> dict[str, Any]:
+    """A pod that needs a device of n1."""
+    claims = [{"name": "gpu", "resourceClaimTemplateName": devices.TEMPLATE}]
+    return Asked(name, cpu=1, spec={**on("n1"), "resourceClaims": claims, **spec}).manifest
+
+
+def allocations(there: Simulated | Real) -> dict[str, tuple[list[devices.Device], list[str]]]:
+    """The devices of each pod's claim, and the pods that it is reserved for, by the name of the pod."""
+    return {
+        each["metadata"]["ownerReferences"][0]["name"]: (
+            devices.devices_of(each),
+            [consumer["name"] for consumer in devices.consumers_of(each)],
+        )
+        for each in claims(there)
+    }
+
+
+def is_refused(name: str, there: Simulated | Real) -> bool:
+    """Return whether the scheduler has found no node for the pod."""
+    return outcome(there.pods()).get(name) == ("", "Unschedulable")
+
+
+def is_bound(name: str, there: Simulated | Real) -> bool:
+    """Return whether the pod is bound to n1."""
+    return outcome(there.pods()).get(name, ("", ""))[0] == "n1"
+
+
+def test_the_allocator_of_the_simulation_allocates_as_the_real_one(cluster: ControlPlane) -> None:
+    """Two devices on n1. The third pod waits, until the first one ends. A rule keeps a pod from a free device."""
+    real = Real(cluster)
+    devices.furnish(real, _NODES, 2)
+    for there in (Simulated(devices_of_node=2), real):
+        for name in ("a", "b"):
+            there.ask("POST", PODS_PATH, with_device(name), "application/json")
+            there.until(partial(is_bound, name))
+        there.ask("POST", PODS_PATH, with_device("c"), "application/json")
+        there.until(partial(is_refused, "c"))
+        first = {"a": ([("n1", "gpu-0")], ["a"]), "b": ([("n1", "gpu-1")], ["b"]), "c": ([], [])}
+        assert allocations(there) == first
+        there.ask("POST", f"{devices.RESOURCE}/devicetaintrules", RULE, "application/json")
+        there.ask("DELETE", f"{PODS_PATH}/a", _NOW, "application/json")
+        there.until(lambda there: set(allocations(there)) == {"b", "c"})
+        there.settle()
+        assert allocations(there)["c"] == ([], [])
+        there.ask("DELETE", f"{devices.RESOURCE}/devicetaintrules/pool-n1")
+        there.until(partial(is_bound, "c"))
+        assert allocations(there)["c"] == ([("n1", "gpu-0")], ["c"])
+
+
+def test_a_claim_that_another_client_has_allocated_is_taken_as_it_is(cluster: ControlPlane) -> None:
+    """A gated pod whose claim has the second device. Nothing writes the claim when the pod is bound."""
+    real = Real(cluster)
+    devices.furnish(real, _NODES, 2)
+    for there in (Simulated(devices_of_node=2), real):
+        there.ask("POST", PODS_PATH, with_device("held", **GATED), "application/json")
+        there.until(lambda there: "held" in allocations(there))
+        pod = there.ask("GET", f"{PODS_PATH}/held")
+        results = [{"request": "gpu", "driver": devices.DRIVER, "pool": "n1", "device": "gpu-1"}]
+        consumer = {"resource": "pods", "name": "held", "uid": pod["metadata"]["uid"]}
+        status = {"allocation": {"devices": {"results": results}}, "reservedFor": [consumer]}
+        (name,) = (each["metadata"]["name"] for each in claims(there))
+        there.ask("PATCH", devices.claim_path(f"default/{name}", "status"), {"status": status})
+        (before,) = claims(there)
+        there.ask("PATCH", f"{PODS_PATH}/held", {"spec": {"schedulingGates": None}})
+        there.until(partial(is_bound, "held"))
+        (after,) = claims(there)
+        assert devices.devices_of(after) == [("n1", "gpu-1")]
+        assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+        there.ask("DELETE", f"{PODS_PATH}/held", _NOW, "application/json")
+        there.until(lambda there: claims(there) == [])
+
+
+def claims(there: Simulated | Real) -> list[dict[str, Any]]:
+    """The claims that there are."""
+    return list(there.ask("GET", devices.claim_path("default/").rstrip("/"))["items"])

@@ -9,9 +9,10 @@ from simulation.directed import TWO_RACKS, Director, directed, is_bound, is_nomi
 from simulation.models.budgets import BUDGETS_PATH, budget
 from simulation.models.jobs import JOBS_PATH, job
 from simulation.models.kubelets import STUCK
+from simulation.models.leader_worker_sets import CREATED, LEADER_WORKER_SETS_PATH, READY, leader_worker_set
 from simulation.models.stateful_sets import ORDERED, PARALLEL, STATEFUL_SETS_PATH, stateful_set
 from simulation.network import Process
-from simulation.objects import GANG_LABEL, gang_of, node_of
+from simulation.objects import GANG_LABEL, gang_of, gates_of, node_of
 from simulation.schedule import simulating
 from simulation.world import GANGS_PATH, LENDER, NODES_PATH, PODS_PATH, QUEUE, RACK, World
 
@@ -196,6 +197,34 @@ def test_a_stateful_set_goes_from_created_to_bound_and_its_lost_pod_is_replaced(
     world.invariants.at_end()
     assert broken(world) == []
     assert director.bound("s") == []
+
+
+@pytest.mark.parametrize("seconds", [4.0, 40.0])
+def test_no_leader_starts_while_a_finalizer_holds_the_pod_whose_name_the_next_one_gets(seconds: float) -> None:
+    """A StatefulSet recreates pod 1 only when the old pod 1 has ended. Pod 0 would run alone until then.
+
+    `seconds`: after the deletion of pod 1, pod 0 is deleted; after 40 s pod 1 is overdue.
+    """
+    world = directed()
+    director = Director(world)
+    world.ask("POST", STATEFUL_SETS_PATH, stateful_set("s", 2))
+    assert world.run_until(lambda: len(director.bound("s")) == 2, 10.0), "\n".join(world.trace)
+    world.run(2.0)
+    world.invariants.disturbed()
+    world.ask("PATCH", f"{PODS_PATH}/s-1", {"metadata": {"finalizers": [STUCK]}})
+    world.ask("DELETE", f"{PODS_PATH}/s-1")
+    world.run(seconds)
+    world.invariants.disturbed()
+    world.ask("DELETE", f"{PODS_PATH}/s-0")
+    world.run(30.0)
+    first = world.get("s-0")
+    assert first is not None
+    assert gates_of(first)
+    assert "pod default/s-1 (its finalizers are simulation/stuck) has ended" in world.status_of("s")["message"]
+    world.invariants.disturbed()
+    world.ask("PATCH", f"{PODS_PATH}/s-1", {"metadata": {"finalizers": None}})
+    assert world.run_until(lambda: director.bound("s") == ["s-0", "s-1"], 10.0), "\n".join(world.trace)
+    assert broken(world) == []
 
 
 def test_a_leader_that_runs_alone_is_withdrawn_if_a_higher_priority_takes_the_capacity_of_the_others() -> None:
@@ -442,3 +471,23 @@ def test_a_bound_member_is_reported_when_the_scheduler_dawdles() -> None:
     world.invariants.at_end()
     assert len(director.bound("g")) == 2
     assert broken(world) == []
+
+
+@pytest.mark.parametrize("startup", [READY, CREATED])
+def test_a_group_starts_as_a_gang_and_is_restarted_as_a_whole(startup: str) -> None:
+    """The operator deletes the leader when a user deletes the worker, and creates the workers after the new leader."""
+    world = directed()
+    director = Director(world)
+    world.ask("POST", LEADER_WORKER_SETS_PATH, leader_worker_set("l", 1, 2, startup=startup))
+    assert world.run_until(lambda: director.bound("l-0") == ["l-0", "l-0-1"], 10.0), "\n".join(world.trace)
+    old = {pod["metadata"]["uid"] for pod in world.pods()}
+    world.run(2.0)
+    world.invariants.disturbed()
+    world.ask("DELETE", f"{PODS_PATH}/l-0-1")
+    assert world.run_until(lambda: not director.bound("l-0"), 5.0)
+    assert world.run_until(lambda: director.bound("l-0") == ["l-0", "l-0-1"], 10.0), "\n".join(world.trace)
+    assert old.isdisjoint(pod["metadata"]["uid"] for pod in world.pods())
+    world.run(40.0)
+    world.invariants.at_end()
+    assert broken(world) == []
+    assert world.invariants.is_leader_first("default/l-0") == (startup == READY)

@@ -7,16 +7,34 @@ from local_api.resources import Resource
 from local_api.store import Object
 
 from simulation.models.budgets import BUDGETS_PATH, budget
+from simulation.models.devices import TEMPLATE
 from simulation.models.jobs import JOB_NAME, JOBS, JOBS_PATH, job
 from simulation.models.kubelets import STUCK, path_of
+from simulation.models.leader_worker_sets import (
+    CREATED,
+    LEADER_WORKER_SETS,
+    LEADER_WORKER_SETS_PATH,
+    READY,
+    leader_worker_set,
+)
 from simulation.models.scheduler import NODES
 from simulation.models.stateful_sets import ORDERED, PARALLEL, STATEFUL_SETS, STATEFUL_SETS_PATH, stateful_set
-from simulation.objects import GANG_LABEL, gang_of, is_terminating, name_of, node_of
+from simulation.objects import (
+    GANG_LABEL,
+    GROUP_LABEL,
+    LEADER_WORKER_SET_LABEL,
+    gang_of,
+    is_terminating,
+    name_of,
+    node_of,
+)
 from simulation.world import GANGS_PATH, NODES_PATH, World
 
 _DELETE_NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 PROTECTED = {"budget": "keep"}
 """The label of pods that a PodDisruptionBudget covers in the schedules that have one."""
+ONE_DEVICE = {"name": "gpu", "resourceClaimTemplateName": TEMPLATE}
+"""The entry of a pod that needs a device."""
 PRIORITIES = ("", "low", "middle", "high")
 STEP_SECONDS = (0.0, 1.5, -1.5, 30.0, -30.0)
 """By how much an administrator moves a machine's clock."""
@@ -30,6 +48,10 @@ class Users:
     made: int = 0
     queues: tuple[str, ...] = ()
     """The queues that some gangs are created in; empty if there is none."""
+    has_groups: bool = False
+    """Whether users create LeaderWorkerSets."""
+    has_devices: bool = False
+    """Whether nodes have devices, so that some pods have claims."""
 
     def act(self, number: int) -> None:
         """Do one thing, or nothing."""
@@ -71,6 +93,27 @@ class Users:
         )
         self._choose(f"further{number}", actions)
 
+    def act_with_groups(self, number: int) -> None:
+        """Do one of the things that only schedules with LeaderWorkerSets have, or nothing."""
+        actions: tuple[tuple[int, Callable[[str], None]], ...] = (
+            (10, lambda _site: None),
+            (8, self.leader_worker_set),
+            (4, self.delete_group_pod),
+            (2, self.delete_leader_worker_set),
+            (3, self.scale_leader_worker_set),
+        )
+        self._choose(f"group{number}", actions)
+
+    def act_with_devices(self, number: int) -> None:
+        """Do one of the things that only schedules with devices have, or nothing."""
+        actions: tuple[tuple[int, Callable[[str], None]], ...] = (
+            (12, lambda _site: None),
+            (8, self.device_gang),
+            (3, self.device_job),
+            (6, self.device_rival),
+        )
+        self._choose(f"device{number}", actions)
+
     def _choose(self, site: str, actions: Sequence[tuple[int, Callable[[str], None]]]) -> None:
         """Do the action that the seed decides. The first one is harmless."""
         chosen = self.world.choices.pick(site, [weight for weight, _ in actions])
@@ -101,6 +144,58 @@ class Users:
         size = 2 + world.choices.number(f"{site}/size", 3)
         priority = PRIORITIES[world.choices.number(f"{site}/priority", len(PRIORITIES))]
         world.ask("POST", JOBS_PATH, job(f"j{self.made}", size, priority=priority))
+
+    def leader_worker_set(self, site: str) -> None:
+        """Create a LeaderWorkerSet of one or two groups."""
+        world, self.made = self.world, self.made + 1
+        groups, size = 1 + world.choices.pick(f"{site}/groups", (3, 1)), 2 + world.choices.pick(f"{site}/size", (3, 1))
+        priority = PRIORITIES[world.choices.number(f"{site}/priority", len(PRIORITIES))]
+        startup = (READY, CREATED)[world.choices.pick(f"{site}/startup", (3, 1))]
+        manifest = leader_worker_set(f"l{self.made}", groups, size, startup=startup, priority=priority)
+        world.ask("POST", LEADER_WORKER_SETS_PATH, manifest)
+
+    def delete_group_pod(self, site: str) -> None:
+        """Delete a pod of a group, which restarts the group."""
+        pods = (each for each in self.world.pods() if LEADER_WORKER_SET_LABEL in (each["metadata"].get("labels") or {}))
+        if found := sorted(pods, key=name_of):
+            self.world.ask("DELETE", path_of(found[self.world.choices.number(f"{site}/which", len(found))]))
+
+    def delete_leader_worker_set(self, site: str) -> None:
+        """Delete a LeaderWorkerSet."""
+        self._delete_workload(site, LEADER_WORKER_SETS, LEADER_WORKER_SETS_PATH)
+
+    def scale_leader_worker_set(self, site: str) -> None:
+        """Ask a LeaderWorkerSet for one group, or for two."""
+        objects = self.world.api.store.objects
+        names = sorted(name for (resource, _, name) in objects if resource == LEADER_WORKER_SETS)
+        if names:
+            name = names[self.world.choices.number(f"{site}/which", len(names))]
+            replicas = 1 + self.world.choices.number(f"{site}/groups", 2)
+            self.world.ask("PATCH", f"{LEADER_WORKER_SETS_PATH}/{name}", {"spec": {"replicas": replicas}})
+
+    def device_gang(self, site: str) -> None:
+        """Create a gang each of whose members needs a device."""
+        world, self.made = self.world, self.made + 1
+        name, size = f"d{self.made}", 2 + world.choices.number(f"{site}/size", 3)
+        priority = PRIORITIES[world.choices.number(f"{site}/priority", len(PRIORITIES))]
+        world.gang(name, size, **({} if world.choices.pick(f"{site}/required", (3, 1)) == 0 else {"required": None}))
+        for index in range(size):
+            world.pod(f"{name}-{index}", name, cpu=1, priority=priority, resourceClaims=[ONE_DEVICE])
+
+    def device_job(self, site: str) -> None:
+        """Create a Job that is a gang each of whose members needs a device."""
+        world, self.made = self.world, self.made + 1
+        size = 2 + world.choices.number(f"{site}/size", 3)
+        priority = PRIORITIES[world.choices.number(f"{site}/priority", len(PRIORITIES))]
+        manifest = job(f"j{self.made}", size, cpu=1, priority=priority)
+        manifest["spec"]["template"]["spec"]["resourceClaims"] = [ONE_DEVICE]
+        world.ask("POST", JOBS_PATH, manifest)
+
+    def device_rival(self, site: str) -> None:
+        """Create a pod of no gang that needs a device."""
+        self.made += 1
+        priority = PRIORITIES[self.world.choices.number(f"{site}/priority", len(PRIORITIES))]
+        self.world.pod(f"r{self.made}", cpu=1, priority=priority, resourceClaims=[ONE_DEVICE])
 
     def delete_job(self, site: str) -> None:
         """Delete a Job."""
@@ -138,6 +233,9 @@ class Users:
             labels = {GANG_LABEL: name}
             if self._is_workload(name):
                 labels = {"app": name} if name.startswith("s") else {JOB_NAME: name}
+                if name.startswith("l"):
+                    whole, _, group = name.rpartition("-")
+                    labels = {LEADER_WORKER_SET_LABEL: whole, GROUP_LABEL: group}
             available = max(0, int(gang["spec"].get("minMember") or 0) - spare)
             self.world.ask("POST", BUDGETS_PATH, budget(f"keep-{name}", labels, available))
 
@@ -161,7 +259,10 @@ class Users:
 
     def _is_workload(self, name: str) -> bool:
         """Return whether a workload of this name has the gang of the same name."""
-        return any((kind, "default", name) in self.world.api.store.objects for kind in (JOBS, STATEFUL_SETS))
+        objects, whole = self.world.api.store.objects, name.rpartition("-")[0]
+        return (LEADER_WORKER_SETS, "default", whole) in objects or any(
+            (kind, "default", name) in objects for kind in (JOBS, STATEFUL_SETS)
+        )
 
     def recreate(self, site: str) -> None:
         """Create the missing members of a gang, as a user does who sees that they are gone."""

@@ -69,7 +69,7 @@ class Feed:
 
     def __init__(self, hub: WatchHub, process: Process, reflector: Reflector[Any], wake: Callable[[], None]) -> None:
         self.hub, self.process, self._reflector, self._wake = hub, process, reflector, wake
-        found = address(reflector.name)
+        found = address(reflector.name, hub.api.served)
         assert found is not None, reflector.name
         self.resource: Resource = found.resource
         self._site = f"{process.name}/watch/{self.resource.plural}"

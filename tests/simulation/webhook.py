@@ -55,7 +55,7 @@ class Webhook:
     def start(self) -> None:
         """List and watch everything."""
         for reflector in self._cache.reflectors:
-            if address(reflector.name) is None:
+            if address(reflector.name, self._hub.api.served) is None:
                 while not reflector.synced:
                     reflector.list_once()
                 continue

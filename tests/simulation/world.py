@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from random import Random
 from typing import Any
 
-from local_api.resources import PODS, address
+from local_api.resources import CLAIMS, FOR_DEVICES, PODS, RESOURCES, address
 from local_api.server import LocalApi
 from local_api.store import Event, Object, RefusedError, Store
 from node_manifests import node_manifest
@@ -17,9 +17,12 @@ from simulation.choices import Choices
 from simulation.clock import LogicalClock, MachineClock
 from simulation.engine import Action, Engine
 from simulation.invariants import Invariants
+from simulation.models import devices
 from simulation.models.budgets import DisruptionController
+from simulation.models.devices import Allocator, ClaimController
 from simulation.models.jobs import JobController
 from simulation.models.kubelets import Kubelets
+from simulation.models.leader_worker_sets import LeaderWorkerSetController
 from simulation.models.scheduler import Scheduler
 from simulation.models.stateful_sets import StatefulSetController
 from simulation.models.workloads import gated
@@ -60,7 +63,9 @@ class World:
         self.kubelets = Kubelets(self.api, self.engine, self.choices)
         self.jobs = JobController(self.api, self.engine, self.choices)
         self.stateful_sets = StatefulSetController(self.api, self.engine, self.choices)
+        self.groups = LeaderWorkerSetController(self.api, self.engine, self.choices)
         self.budgets = DisruptionController(self.api, self.engine, self.choices)
+        self.claims = ClaimController(self.api, self.engine, self.choices)
         self.scheduler = Scheduler(self.hub, Process("scheduler", self.engine), self.choices, forgets=forgets)
         self.webhook: Webhook | None = None
         """The process that admits new pods; None: each member is gated, and nothing else."""
@@ -104,7 +109,9 @@ class World:
             self.kubelets.see(event)
             self.jobs.see(event)
             self.stateful_sets.see(event)
+            self.groups.see(event)
             self.budgets.see(event)
+            self.claims.see(event)
             self.invariants.see(event)
             self._note_event(event)
             self.on_event(event)
@@ -127,13 +134,24 @@ class World:
                 )
                 if each
             )
+        elif event.resource == CLAIMS:
+            found = devices.devices_of(event.object)
+            users = [each["name"] for each in devices.consumers_of(event.object)]
+            more = f"{' '.join(map('/'.join, found))} for {', '.join(users)}" if found or users else ""
         elif event.resource.plural == "gangs":
             status = event.object.get("status") or {}
             more = f"{status.get('phase', '')} {status.get('message', '')}"
         self.note(f"    {event.kind.lower()} {event.resource.plural} {meta['name']} {more}")
 
-    def furnish(self, nodes: Mapping[str, tuple[str, int]]) -> None:
-        """Create namespaces, a topology of racks, priority classes, and nodes: by name, the rack and the cpus."""
+    def furnish(self, nodes: Mapping[str, tuple[str, int]], *, devices_of_node: int = 0) -> None:
+        """Create namespaces, a topology of racks, priority classes, and nodes: by name, the rack and the cpus.
+
+        `devices_of_node`: how many devices each node has; 0: the API server serves nothing about devices.
+        """
+        if devices_of_node:
+            self.api.served = (*RESOURCES, *FOR_DEVICES)
+            self.scheduler.allocator = Allocator(self.api)
+            devices.furnish(self.api, nodes, devices_of_node)
         names = ("default", "phalanx-system")
         self.api.create("/api/v1/namespaces", *({"metadata": {"name": each}} for each in names))
         levels = [{"name": "rack", "nodeLabel": RACK}]
@@ -167,7 +185,7 @@ class World:
         clock = self.machines.setdefault("w1", MachineClock(self.clock))
         self.webhook = Webhook("w1", self.engine, self.network, self.hub, self.choices, clock)
         self.webhook.start()
-        for controller in (self.jobs, self.stateful_sets):
+        for controller in (self.jobs, self.stateful_sets, self.groups):
             controller.create = self.create
         return self.webhook
 

@@ -7,17 +7,22 @@ of lower-priority pods on its node (framework/preemption `prepareCandidate`).
 
 A scheduler before 1.37 `forgets`: after its restart it does not count the nomination of a gated pod until the pod
 changes (`scheduling_queue.go`, `moveToActiveQ` returns before a gated pod is entered among the nominated).
+
+A pod with claims is nominated in the binding cycle, then its claims are written, then it is bound (`schedule_one.go`,
+`bindingCycle`). If that fails, the pod loses its nomination, and is tried again after a back-off.
 """
 
 from collections.abc import Iterable
 from contextlib import suppress
 
-from local_api.resources import PODS, RESOURCES
+from local_api.resources import CLAIMS, PODS, RESOURCES, RULES
 from local_api.server import LocalApi
 from local_api.store import Event, Object, RefusedError
 
 from simulation.choices import Choices
+from simulation.engine import Action
 from simulation.models.budgets import budgets_over
+from simulation.models.devices import Allocator, Chosen, entries
 from simulation.network import Process
 from simulation.objects import (
     allocatable,
@@ -39,6 +44,8 @@ CYCLE_SECONDS = (0.002, 0.02, 0.3, 2.5)
 """How long the scheduler takes until it looks at its queue: usual, busy, very busy, hanging."""
 BIND_SECONDS = (0.003, 0.05, 0.5)
 """How long a binding takes after the decision."""
+BACK_OFF_SECONDS = 1.0
+"""How long a pod waits after a binding cycle that failed (`podInitialBackoffSeconds`)."""
 _STRATEGIC = "application/strategic-merge-patch+json"
 
 
@@ -65,6 +72,10 @@ class Scheduler:
         self._changes = 0
         self._due = False
         self._starts = 0
+        self.allocator: Allocator | None = None
+        """The plugin DynamicResources; None: no pod has claims."""
+        self._backing_off: set[str] = set()
+        """The UIDs of pods whose binding cycle has failed a moment ago."""
 
     def start(self) -> None:
         """List and watch."""
@@ -78,6 +89,10 @@ class Scheduler:
                 self._nodes[thing["metadata"]["name"]] = thing
         self._hub.add(PlainFeed(self._hub, self.process, PODS, self._take_pod))
         self._hub.add(PlainFeed(self._hub, self.process, NODES, self._take_node))
+        if self.allocator is not None:
+            self.allocator.read_all()
+            for resource in (CLAIMS, RULES):
+                self._hub.add(PlainFeed(self._hub, self.process, resource, self._take_device))
         self._wake()
 
     def restart(self, seconds: float) -> None:
@@ -87,7 +102,7 @@ class Scheduler:
         self._starts += 1
         base = self.process.name.partition(".")[0]
         self.process = Process(f"{base}.{self._starts}", self.process.engine)
-        for memory in (self._pods, self._nodes, self._assumed, self._tried, self._uncounted):
+        for memory in (self._pods, self._nodes, self._assumed, self._tried, self._uncounted, self._backing_off):
             memory.clear()
         self._due = False
         self.process.later(seconds, self.start)
@@ -120,6 +135,12 @@ class Scheduler:
         self._changes += 1
         self._wake()
 
+    def _take_device(self, event: Event) -> None:
+        assert self.allocator is not None
+        self.allocator.take(event)
+        self._changes += 1
+        self._wake()
+
     def _wake(self) -> None:
         if not self._due and not self.paused:
             self._due = True
@@ -148,18 +169,31 @@ class Scheduler:
             or is_finished(pod)
             or pod["spec"].get("schedulerName", "default-scheduler") != "default-scheduler"
             or self._tried.get(uid) == self._changes
+            or uid in self._backing_off
+            or (self._has_claims(pod) and self.allocator is not None and not self.allocator.is_ready(pod))
         )
+
+    def _has_claims(self, pod: Object) -> bool:
+        return self.allocator is not None and bool(entries(pod))
 
     def _try(self, pod: Object) -> None:
         uid = pod["metadata"]["uid"]
-        fitting = [name for name in sorted(self._nodes) if self._fits(pod, name)]
+        able = [name for name in sorted(self._nodes) if self._fits(pod, name)]
+        chosen = {name: devices for name in able if (devices := self._choose(pod, name)) is not None}
+        fitting = list(chosen)
         if fitting:
             first = self.choices.number(f"{self.process.name}/node", len(fitting))
             node = nominated(pod) if nominated(pod) in fitting else fitting[first]
             self._assumed[uid] = node
-            seconds = self.choices.one_of(f"{self.process.name}/bind", BIND_SECONDS, self.bind_weights)
-            self.process.later(seconds, lambda: self._bind(pod, node))
+            if self.allocator is not None and (unwritten := self.allocator.unwritten(pod, chosen[node])):
+                self.allocator.reserve(chosen[node])
+                self._write(pod, {"nominatedNodeName": node})
+                self._soon(lambda: self._write_claims(pod, node, chosen[node], unwritten))
+            else:
+                self._soon(lambda: self._bind(pod, node))
             return
+        if self.allocator is not None:
+            self.allocator.deallocate(pod, [self._nodes[name] for name in able])
         self._tried[uid] = self._changes
         node = self._preempt(pod) if self.preempts else ""
         if self.forgets and not node and nominated(pod) and not self._never_preempts(pod) and not self._awaited(pod):
@@ -170,6 +204,42 @@ class Scheduler:
         if node or any(said.get(key) != value for key, value in refused.items()):
             status = {"conditions": [refused], **({"nominatedNodeName": node} if node else {})}
             self._write(pod, status)
+
+    def _choose(self, pod: Object, name: str) -> Chosen | None:
+        """Return devices of the node for the pod's claims; None if there are too few."""
+        return self.allocator.choose(pod, self._nodes[name]) if self.allocator is not None and entries(pod) else {}
+
+    def _soon(self, action: Action) -> None:
+        """Do the next step of a binding cycle."""
+        seconds = self.choices.one_of(f"{self.process.name}/bind", BIND_SECONDS, self.bind_weights)
+        self.process.later(seconds, action)
+
+    def _write_claims(self, pod: Object, node: str, chosen: Chosen, left: list[str]) -> None:
+        """Write one claim after the other, then bind the pod."""
+        assert self.allocator is not None
+        if not left:
+            self._bind(pod, node)
+        elif self.allocator.write(pod, node, left[0], chosen[left[0]]):
+            self._soon(lambda: self._write_claims(pod, node, chosen, left[1:]))
+        else:
+            self._fail(pod)
+
+    def _fail(self, pod: Object) -> None:
+        """End a binding cycle that has failed."""
+        uid = pod["metadata"]["uid"]
+        if self.allocator is not None:
+            self.allocator.unreserve(pod)
+        self._assumed.pop(uid, None)
+        self._changes += 1
+        self._backing_off.add(uid)
+        failed = {"type": "PodScheduled", "status": "False", "reason": "SchedulerError", "message": "binding failed"}
+        self._write(pod, {"conditions": [failed], "nominatedNodeName": None})
+
+        def again() -> None:
+            self._backing_off.discard(uid)
+            self._wake()
+
+        self.process.later(BACK_OFF_SECONDS, again)
 
     def _write(self, pod: Object, status: Object) -> None:
         meta = pod["metadata"]
@@ -184,6 +254,9 @@ class Scheduler:
         try:
             self.api.ask("POST", path, {"metadata": {"uid": meta["uid"]}, "target": {"name": node}})
         except RefusedError:
+            if self._has_claims(pod):
+                self._fail(pod)
+                return
             self._assumed.pop(meta["uid"], None)
             self._changes += 1
             self._wake()
@@ -221,7 +294,7 @@ class Scheduler:
             lower = [uid for uid, other in self._pods.items() if self._is_lower(other, pod, name)]
             if any(is_terminating(self._pods[uid]) for uid in lower) and nominated(pod) == name:
                 return ""  # its victims are on their way out
-            if lower and self._fits(pod, name, lower):
+            if lower and self._fits(pod, name, lower) and self._choose(pod, name) is not None:
                 victims = self._fewest(pod, name, lower)
                 found.append((len(self._against_budgets(victims)), len(victims), name, victims))
         if not found:

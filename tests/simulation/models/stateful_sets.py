@@ -13,7 +13,7 @@ from local_api.store import Object
 from gangs.dialects.templates import as_admitted
 from gangs.sources import Sources
 from simulation.models.workloads import WorkloadController, pod_template
-from simulation.objects import is_finished, is_ready, is_terminating
+from simulation.objects import LEADER_WORKER_SET_LABEL, is_finished, is_ready, is_terminating
 
 STATEFUL_SETS = next(each for each in RESOURCES if each.plural == "statefulsets")
 STATEFUL_SETS_PATH = "/apis/apps/v1/namespaces/default/statefulsets"
@@ -61,6 +61,11 @@ class StatefulSetController(WorkloadController):
                 self.delete(there[ordinal])
             if ordered:
                 return
+
+    def _owners(self, thing: Object) -> list[Object]:
+        """Return the StatefulSets that own an object; none for a pod of a LeaderWorkerSet, which has a model itself."""
+        labels = thing["metadata"].get("labels") or {}
+        return [] if LEADER_WORKER_SET_LABEL in labels else super()._owners(thing)
 
     def _create(self, workload: Object, ordinal: int) -> None:
         name = f"{workload['metadata']['name']}-{ordinal}"
