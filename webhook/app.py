@@ -154,7 +154,8 @@ class Webhook:
                 self.metrics.forecasts.labels("waiting").inc()
                 return awaited
             if self.in_flight.count > MOST_REVIEWS:
-                raise BusyError("too many reviews are in flight")
+                self.metrics.forecasts.labels("busy").inc()
+                return ()
             with self.slot.taken(min(seconds, LONGEST_TURN)):
                 messages = forecast(manifest, self.picture, self.others, limit.seconds)
         except BusyError:
