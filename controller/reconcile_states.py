@@ -348,7 +348,7 @@ class ReconcileStates:
         if not written.done:
             return None
         self._made[key] = mirrors.Unmarked(mirrors.namespaced_name_of(wanted), written.uid)
-        metadata = {**wanted["metadata"], "uid": written.uid, "resourceVersion": written.version}
+        metadata = {**wanted["metadata"], "uid": written.uid, "resourceVersion": written.version, "generation": 1}
         return self._marked({**wanted, "metadata": metadata})
 
     def _marked(self, made: Manifest) -> Manifest:
