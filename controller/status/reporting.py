@@ -198,9 +198,12 @@ class Reporter:
         changed = {gang_state.gang.key for gang_state, _ in changing}
         for gang_state, untold in telling:
             key, failed = gang_state.gang.key, self._failed(gang_state)
-            writes, reported = untold or (None, None)
-            calm = key not in changed and writes == [] and not gang_state.effects.written
-            follow_up = FollowUp.NONE if calm and not (gang_state.failed or failed) else FollowUp.RECONCILE
+            writes, reported = untold or ((), None)
+            wrote = key in changed or bool(writes) or gang_state.effects.written
+            if wrote or gang_state.failed or failed or (untold is None and gang_state.effects.watched):
+                follow_up = FollowUp.RECONCILE
+            else:
+                follow_up = FollowUp.REPORT_LATER if untold is None else FollowUp.NONE
             effects[key] = effects[key].then(Effects(failed=failed, reported=reported, follow_up=follow_up))
         mute = [(each.gang.key, each.manifest) for each in after(gang_states, effects) if self._failed(each)]
         self._error_backoff.report(Activity.TELLING, mute, LEISURELY.batch)
@@ -432,7 +435,7 @@ class Reporter:
         Each arrival would be one more write of the status, and the first of them two more events. The state of the gang
         is reported once no member has arrived for `BURST_SECONDS`, or `LONGEST_BURST_SECONDS` after its creation.
         """
-        if gang_state.failed or gang_state.status.get("phase") is not None:
+        if gang_state.failed or gang_state.status.get("phase") not in (None, Phase.WAITING.value):
             return False
         return phase_of(gang_state) is Phase.WAITING and created_now(gang_state.gang, self._clock.wall())
 
