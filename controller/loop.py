@@ -300,7 +300,7 @@ class Controller:
         ]
         decisions = self._planning_queue.decide([gang_state.gang_in_line for gang_state in needy], cluster_view)
         decided = {each.gang.key: self._decided(each, decisions[each.gang.key]) for each in needy} | over
-        return cluster_view, [decided.get(each.gang.key) or _begun(each, None) for each in gang_states]
+        return cluster_view, [decided.get(each.gang.key) or _undecided(each) for each in gang_states]
 
     def _decided(self, gang_state: ReconcileState, decision: Decision | None) -> ReconcileState:
         """Return the state with the decision of this reconcile.
@@ -308,7 +308,7 @@ class Controller:
         :param decision: None while the gang is being planned. The gang then keeps its old plan and its reservations if
             its planning has just begun, or if `holds_meanwhile`. Otherwise the old plan is dropped.
         """
-        if gang_state.resting and decision is gang_state.decision:
+        if (gang_state.resting or gang_state.arriving) and decision is gang_state.decision:
             return gang_state
         gang_state = _begun(gang_state, decision)
         waits = self._planning_queue.quiet(gang_state.gang.key) or holds_meanwhile(gang_state)
@@ -356,6 +356,11 @@ def holds_meanwhile(gang_state: ReconcileState) -> bool:
     step = gang_state.step
     planned = isinstance(step, NeedPlan) and step.cause is None and gang_state.record is not None
     return planned and bool(gang_state.gang.made_again)
+
+
+def _undecided(gang_state: ReconcileState) -> ReconcileState:
+    """Return the state of a gang that needs no plan. It is the same object if its report waits for further members."""
+    return gang_state if gang_state.arriving else _begun(gang_state, None)
 
 
 def _begun(gang_state: ReconcileState, decision: Decision | None) -> ReconcileState:

@@ -50,6 +50,8 @@ class FollowUp(Enum):
 
     RECONCILE = "Reconcile"
     """The state is rebuilt from the cluster, and the step is derived again."""
+    REPORT_LATER = "ReportLater"
+    """The state is kept, and nothing is written until an input of the gang changes or no more members arrive."""
     REPORT = "Report"
     """The state is kept and its status is written, because this reconcile had no time to write it."""
     NONE = "None"
@@ -230,6 +232,11 @@ class ReconcileState:
     def behind(self) -> bool:
         """Whether the gang's status is still to be written, because the last reconcile had no time for it."""
         return self.follow_up is FollowUp.REPORT
+
+    @property
+    def arriving(self) -> bool:
+        """Whether members were still being created at the last report, so that the next one waits for the others."""
+        return self.follow_up is FollowUp.REPORT_LATER
 
     @property
     def resting(self) -> bool:

@@ -23,6 +23,7 @@ from controller.status import mirrors
 from controller.status.fair_turns import in_turns, turn_of
 from controller.status.reporting import phase_of
 from controller.telemetry.metrics import GangSample
+from controller.times import still_coming
 from controller.writes.writer import Writer, Written, gang_path
 from gangs.mirrors import MARK, claim_of
 from gangs.model import Gang, GangKey, Manifest
@@ -164,9 +165,12 @@ class ReconcileStates:
     def _stays(self, key: GangKey) -> bool:
         """Return whether the gang's `ReconcileState` is kept as long as no input of the gang changes.
 
-        True for a state that is still to be reported, and for a gang that waits for a plan while no step is due for it.
+        True for a state that is still to be reported, for a gang whose members are being created, and for a gang that
+        waits for a plan while no step is due for it.
         """
         gang_state = self._states[key]
+        if gang_state.arriving:
+            return still_coming(gang_state.gang, self._clock.wall())
         return gang_state.behind or (
             gang_state.resting and isinstance(gang_state.step, NeedPlan) and not gang_state.effects.watched
         )
@@ -349,7 +353,7 @@ class ReconcileStates:
         if not written.done:
             return None
         self._made[key] = mirrors.Unmarked(mirrors.namespaced_name_of(wanted), written.uid)
-        metadata = {**wanted["metadata"], "uid": written.uid, "resourceVersion": written.version}
+        metadata = {**wanted["metadata"], "uid": written.uid, "resourceVersion": written.version, "generation": 1}
         return self._marked({**wanted, "metadata": metadata})
 
     def _marked(self, made: Manifest) -> Manifest:

@@ -4,7 +4,7 @@ import hashlib
 import logging
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, wraps
 from typing import Any
 
@@ -38,18 +38,26 @@ from webhook.live_view.page import DRAWN, HEADERS, SCRIPT, TABLES, page
 from webhook.live_view.queues import QueueAnswers
 from webhook.metrics import CONTENT_TYPE, Metrics
 from webhook.picture import Picture
+from webhook.reviews_in_flight import ReviewsInFlight
 
 DEFAULT_TIMEOUT = 5.0
 """The time limit of a request in seconds, if the caller sends no `timeout`."""
 MARGIN = 0.3
 """Seconds of the caller's timeout that are reserved to send the answer."""
 LONGEST_FORECAST = 2.0
-"""The most seconds that an admission waits for a forecast, by default."""
+"""The time within which a forecast must end, in seconds since the request was received, by default."""
 LONGEST_TURN = 0.1
 """The most seconds that an admission waits until the solver is free for its forecast.
 
 If many workloads are created at once, most of them get no forecast. So no `kubectl apply` waits for the plans of other
 workloads.
+"""
+MOST_REVIEWS = 4
+"""The most reviews in flight beside which an admission makes a forecast.
+
+All reviews share the processor time of one Python process. If 60 Jobs are created at once, each forecast delays the
+reviews of the other Jobs, and the API server refuses a Job whose review takes longer than its timeout. A review without
+a forecast takes some milliseconds, so 4 reviews are seldom in flight otherwise.
 """
 LONGEST_DRY_RUN = 30.0
 """The most seconds for one dry run, whatever the caller's timeout."""
@@ -86,7 +94,7 @@ class Webhook:
     """The state that the views share, and the decisions on AdmissionReviews by path.
 
     `access`: decides whether a token may use a path. `slot`: lets one solve run at a time. `quick`: makes forecasts for
-    arriving pods. `others`: all gangs of the cluster, for forecasts.
+    arriving pods. `others`: all gangs of the cluster, for forecasts. `in_flight`: counts the reviews being answered.
     """
 
     picture: Picture
@@ -96,7 +104,8 @@ class Webhook:
     quick: QuickForecasts
     others: RecentGangs
     longest_forecast: float = LONGEST_FORECAST
-    """The most seconds that an admission waits for a forecast."""
+    """The time within which a forecast must end, in seconds since the request was received."""
+    in_flight: ReviewsInFlight = field(default_factory=ReviewsInFlight)
 
     def mutate(self, review: AdmissionRequest, *, automatic: bool = False) -> Decision:
         """Return the decision of `/mutate`, or of `/mutate/automatic` if `automatic`."""
@@ -121,14 +130,18 @@ class Webhook:
         return dispatch.described(review, self.picture, self._in_time())
 
     def _in_time(self) -> Callable[[Manifest], tuple[str, ...]]:
-        """Return a function that makes forecasts until the caller's timeout ends. The timeout starts with this call."""
-        limit = TimeLimit(min(_timeout() - MARGIN, self.longest_forecast))
+        """Return a function that makes forecasts until the caller's timeout or `longest_forecast` ends.
+
+        Both times start when the request was received. So a request that has waited long for a thread gets no forecast.
+        """
+        limit = TimeLimit(min(_timeout() - MARGIN, self.longest_forecast - _waited()))
         return lambda manifest: self.forecast(manifest, limit.seconds)
 
     def forecast(self, manifest: Manifest, seconds: float) -> tuple[str, ...]:
         """Return the forecast of the gang that the manifest describes, as sentences.
 
-        Empty if there is no time or the forecast fails, so a forecast never prevents an admission.
+        Empty if there is no time, if more than `MOST_REVIEWS` reviews are in flight, or if the forecast fails. So a
+        forecast never prevents an admission.
 
         :param seconds: how long the forecast may take.
         """
@@ -140,6 +153,9 @@ class Webhook:
             if (awaited := waits(manifest, self.picture)) is not None:
                 self.metrics.forecasts.labels("waiting").inc()
                 return awaited
+            if self.in_flight.count > MOST_REVIEWS:
+                self.metrics.forecasts.labels("busy").inc()
+                return ()
             with self.slot.taken(min(seconds, LONGEST_TURN)):
                 messages = forecast(manifest, self.picture, self.others, limit.seconds)
         except BusyError:
@@ -170,7 +186,7 @@ def create_app(
     :param as_bearer: makes an API client with the token of the caller, to read events with the caller's permissions.
         None: the story of a gang (`/v1/story`) comes without events.
     :param history: the record of ended gangs. None: an empty one.
-    :param longest_forecast: the most seconds that an admission waits for a forecast.
+    :param longest_forecast: the time within which a forecast must end, in seconds since its request was received.
     """
     slot, others, feed = SolveSlot(), RecentGangs(), LiveFeed(picture.following)
     reader, queues = EventReader(), QueueAnswers(feed.latest)
@@ -180,12 +196,13 @@ def create_app(
     app = Flask("phalanx")
     app.extensions[FEED] = feed
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
+    admission = partial(_admission, metrics=metrics, caller=caller, in_flight=webhook.in_flight)
     routes: tuple[tuple[str, str, Callable[[], Response]], ...] = (
-        ("POST", "/mutate", _admission("/mutate", webhook.mutate, metrics, caller)),
-        ("POST", AUTOMATIC, _admission(AUTOMATIC, partial(webhook.mutate, automatic=True), metrics, caller)),
-        ("POST", ABSENT_SCHEDULERS, _admission(ABSENT_SCHEDULERS, webhook.hand_over, metrics, caller)),
-        ("POST", DESCRIBED, _admission(DESCRIBED, webhook.described, metrics, caller)),
-        ("POST", "/validate", _admission("/validate", webhook.validate, metrics, caller)),
+        ("POST", "/mutate", admission("/mutate", webhook.mutate)),
+        ("POST", AUTOMATIC, admission(AUTOMATIC, partial(webhook.mutate, automatic=True))),
+        ("POST", ABSENT_SCHEDULERS, admission(ABSENT_SCHEDULERS, webhook.hand_over)),
+        ("POST", DESCRIBED, admission(DESCRIBED, webhook.described)),
+        ("POST", "/validate", admission("/validate", webhook.validate)),
         ("POST", "/v1/solve", _guarded(access, lambda: _solve(webhook))),
         ("GET", "/v1/gangs", _guarded(access, lambda: _json(data.gangs(picture)))),
         ("GET", "/v1/topology", _guarded(access, lambda: _json(data.topology(picture)))),
@@ -204,11 +221,17 @@ def create_app(
 
 
 def _admission(
-    path: str, decide: Callable[[AdmissionRequest], Decision], metrics: Metrics, caller: Caller
+    path: str,
+    decide: Callable[[AdmissionRequest], Decision],
+    *,
+    metrics: Metrics,
+    caller: Caller,
+    in_flight: ReviewsInFlight,
 ) -> Callable[[], Response]:
     """Return a view that answers AdmissionReviews with the decision of `decide`, for clients that `caller` allows.
 
     :param path: the path of the view, for metrics.
+    :param in_flight: counts the review while it is answered.
     """
 
     def view() -> Response:
@@ -221,7 +244,8 @@ def _admission(
                 return _error(403, stranger)
             review = decode(body)
             resource, operation = review.resource.resource, review.operation
-            decision = _judged(review, decide)
+            with in_flight.one_more():
+                decision = _judged(review, decide)
             outcome = _outcome(decision)
             return Response(encode(review.uid, decision), mimetype="application/json")
         except (BadReview, RecursionError) as error:
@@ -411,7 +435,12 @@ def _timeout(default: float = DEFAULT_TIMEOUT) -> float:
     """
     found = re.fullmatch(r"(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?", request.args.get("timeout", ""))
     limit = int(found[1] or 0) * 60 + float(found[2] or 0) if found and any(found.groups()) else default
-    return limit - float(request.environ.get(WAITED, 0.0))
+    return limit - _waited()
+
+
+def _waited() -> float:
+    """Return the seconds since the present request was received, until it got a thread."""
+    return float(request.environ.get(WAITED, 0.0))
 
 
 def _json(value: Any, status: int = 200) -> Response:

@@ -32,7 +32,7 @@ class WebhookService:
     The caches start to fill at once. The readiness check `caches` passes when they are complete.
 
     :param placeholders: whether the controller reserves capacity for expected pods.
-    :param longest_forecast: the most seconds that an admission waits for a forecast.
+    :param longest_forecast: the time within which a forecast must end, in seconds since its request was received.
     """
 
     def __init__(

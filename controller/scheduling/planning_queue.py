@@ -274,9 +274,10 @@ class PlanningQueue:
         active = now.active
         for queued in active:
             queued.needs_more_time = False
+        checked = {queued.key for queued in active if self._may_wait(queued)}
+        active = [queued for queued in active if not (queued.key in checked and self._waits(queued, now))]
         able, infeasible = self._counted(active, now)
-        able = [queued for queued in able if not self._waits(queued, now)]
-        infeasible = [queued for queued in infeasible if not (self._may_wait(queued) and self._waits(queued, now))]
+        able = [queued for queued in able if queued.key in checked or not self._waits(queued, now)]
         now.infeasible = frozenset(queued.key for queued in infeasible)
         slow = [queued for queued in now.gangs.values() if queued.needs_more_time and queued.pending is None]
         asked = False
@@ -353,10 +354,10 @@ class PlanningQueue:
         return self._tried(queued, now, partial(self._capacity_bound.may_hold, queued.demand)) is not False
 
     def _may_wait(self, queued: QueuedGang) -> bool:
-        """Return whether to check (`_waits`) if a gang above the capacity bound lacks members or objects.
+        """Return whether to check before the capacity bound if a gang lacks members or objects (`_waits`).
 
         True if the gang lacked members or objects at the last check, or if its request is new. With thousands of
-        members the check takes a while, so it does not run in each reconcile.
+        members the check takes a while, so it does not run in each reconcile for a gang above the capacity bound.
         """
         checked, queued.checked_for_missing = queued.checked_for_missing, True
         rejection = queued.rejection

@@ -35,7 +35,7 @@ from controller.telemetry import events
 from controller.telemetry.events import Reason
 from controller.telemetry.metrics import Metrics
 from controller.telemetry.recorder import Recorder
-from controller.times import still_coming
+from controller.times import created_now, still_coming
 from controller.writes.writer import Write, Writer, Written
 from gangs.model import Gang, GangKey, ObjectRef
 from kube.keys import API_VERSION, GATE, STOCK_SCHEDULER
@@ -54,7 +54,7 @@ _T = TypeVar("_T")
 class _Change(NamedTuple):
     """The wanted status of a Gang object, and the merge patch that leads to it.
 
-    `patch`: empty if the object has the wanted status already. `noted`: the messages that the status reports, if
+    `patch`: empty if the object needs no other status. `noted`: the messages that the status reports, if
     `patch` is empty; else None.
     """
 
@@ -182,7 +182,7 @@ class Reporter:
     def _report(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> dict[GangKey, Effects]:
         able = [each for each in gang_states if not self._failed(each)]
         effects = {each.gang.key: Effects(failed=self._failed(each)) for each in gang_states}
-        changes = [(each, self._tried(each, partial(self._change, each))) for each in able]
+        changes = [(each, self._tried(each, partial(self._due_change, each))) for each in able]
         effects |= {each.gang.key: Effects(reported=change.noted) for each, change in changes if change is not None}
         changing = [(each, change) for each, change in changes if change is not None and change.patch]
         answers = self._writer.each(partial(self._tried, each, partial(self._send, each, to)) for each, to in changing)
@@ -199,9 +199,12 @@ class Reporter:
         changed = {gang_state.gang.key for gang_state, _ in changing}
         for gang_state, untold in telling:
             key, failed = gang_state.gang.key, self._failed(gang_state)
-            writes, reported = untold or (None, None)
-            calm = key not in changed and writes == [] and not gang_state.effects.written
-            follow_up = FollowUp.NONE if calm and not (gang_state.failed or failed) else FollowUp.RECONCILE
+            writes, reported = untold or ((), None)
+            wrote = key in changed or bool(writes) or gang_state.effects.written
+            if wrote or gang_state.failed or failed or (untold is None and gang_state.effects.watched):
+                follow_up = FollowUp.RECONCILE
+            else:
+                follow_up = FollowUp.REPORT_LATER if untold is None else FollowUp.NONE
             effects[key] = effects[key].then(Effects(failed=failed, reported=reported, follow_up=follow_up))
         mute = [(each.gang.key, each.manifest) for each in after(gang_states, effects) if self._failed(each)]
         self._error_backoff.report(Activity.TELLING, mute, LEISURELY.batch)
@@ -229,12 +232,18 @@ class Reporter:
         written = self._send(gang_state, change)
         return written.done, Effects.of([written]).then(self._take(gang_state, change, written))
 
+    def _due_change(self, gang_state: ReconcileState) -> _Change | None:
+        """Return the result of `_change`; None while the gang's members are being created."""
+        return None if self._is_arriving(gang_state) else self._change(gang_state)
+
     def _change(self, gang_state: ReconcileState) -> _Change | None:
         """Return the wanted status and the patch that leads to it; None if the Gang object does not exist."""
         if not gang_state.manifest["metadata"].get("uid"):
             return None
         status = self._status(gang_state)
         patch = status_patch(gang_state.status, status)
+        if patch and _is_plain(gang_state) and _only_reworded(gang_state.status, status):
+            patch = {}
         return _Change(status, patch, None if patch else _noted(gang_state, Phase(status["phase"])))
 
     def _send(self, gang_state: ReconcileState, change: _Change) -> Written:
@@ -424,6 +433,16 @@ class Reporter:
         """Return the wanted PodScheduled condition of each member that is not bound, after this decision, by UID."""
         return {p.metadata.uid: each for p, each in member_conditions(gang_state.gang, decision, cluster_view)}
 
+    def _is_arriving(self, gang_state: ReconcileState) -> bool:
+        """Return whether the gang is new and its members are being created right now, so its status can wait.
+
+        Each arrival would be one more write of the status, and the first of them two more events. The state of the gang
+        is reported once no member has arrived for `BURST_SECONDS`, or `LONGEST_BURST_SECONDS` after its creation.
+        """
+        if gang_state.failed or gang_state.status.get("phase") not in (None, Phase.WAITING.value):
+            return False
+        return phase_of(gang_state) is Phase.WAITING and created_now(gang_state.gang, self._clock.wall())
+
     def _too_early(self, gang_state: ReconcileState) -> bool:
         """Return whether the conditions of a waiting gang's members are not written yet, because members still arrive.
 
@@ -439,7 +458,7 @@ class Reporter:
         None while more members arrive, because each arrival changes the messages. Members in the plan are left out,
         because the nomination wrote their conditions.
         """
-        if self._too_early(gang_state):
+        if self._too_early(gang_state) or self._is_arriving(gang_state):
             return None
         planned = {member.uid for member in gang_state.record.members} if gang_state.record else set()
         conditions = self.pod_conditions(gang_state, gang_state.decision, cluster_view) if gang_state.decision else {}
@@ -465,6 +484,27 @@ class Reporter:
             if differs(pod, condition) and reported.members.get(uid) != topics[uid]:
                 self._recorder.record(_pod_ref(pod), events.MEMBER_WAITING, message, related=self.ref(gang_state))
         return replace(reported, members=topics)
+
+
+def _is_plain(gang_state: ReconcileState) -> bool:
+    """Return whether the message of the gang's status reports nothing besides its plan."""
+    effects = gang_state.effects
+    return not (gang_state.gang.to_come or effects.failed or effects.untried or effects.stays or effects.awaited)
+
+
+def _only_reworded(before: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+    """Return whether both statuses report reserved capacity for the same reason, and only their messages differ.
+
+    The new plan was reported by its own message a moment ago, and the release follows. So the status is not written.
+    """
+    if not before.get("phase") == status["phase"] == Phase.NOMINATED.value:
+        return False
+    return _without_messages(before) == _without_messages(status)
+
+
+def _without_messages(status: Mapping[str, Any]) -> dict[str, Any]:
+    facts = [(each["type"], each["status"], each["reason"]) for each in status.get("conditions") or ()]
+    return {**status, "message": "", "conditions": facts}
 
 
 def _log(gang_state: ReconcileState, reason: Reason, note: str) -> None:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
+from gangs.mirrors import claim_of
 from gangs.model import GangKey, Manifest
 from gangs.workloads.kind_table import row_of
 from kube.catalog import Naming, ObjectKey
@@ -126,7 +127,10 @@ def changed_inputs(
     group, kind, namespace, name = key
     yield OBJECT, key
     yield KIND, group, kind
-    yield CALLED, namespace, name
+    # Dialects look for workloads among the objects of one name, and a mirror is none. Each gang gets a mirror, so
+    # all dialects would read each gang again.
+    if (group, kind) != _GANG or not all(each is None or claim_of(each) for each in (old, new)):
+        yield CALLED, namespace, name
     if old is None or new is None:
         yield EXISTENCE, group, kind
         yield (KINDS,)
@@ -162,5 +166,6 @@ def _asking(kind: tuple[str, str], manifest: Manifest) -> dict[str, Any]:
         read = (*_READ_OF_WORKLOADS, *row.counted_in_status)
         read = (*read, *(path.split(".")[1] for path, _ in row.ended_at if path.startswith("status.")))
     status = manifest.get("status")
-    said = {key: status.get(key) for key in read} if isinstance(status, Mapping) else status if read else {}
-    return {**asking, "metadata": metadata, "status": said or {}}
+    if isinstance(status, Mapping):
+        status = {key: status[key] for key in read if status.get(key) is not None}
+    return {**asking, "metadata": metadata, "status": (status if read else None) or {}}

@@ -101,6 +101,8 @@ class GangStore:
         self._readings: dict[GangKey, Reading] = {}
         """By the key that was read (`about`): the result, even if no gang with this key exists."""
         self._faulty: set[GangKey] = set()
+        self._noted: set[GangKey] = set()
+        """The keys of `_readings` with faults, advice or neighbours."""
         self._read_sets = ReadSetIndex()
         self._gangs: dict[GangKey, Gang] = {}
         self._readers: defaultdict[GangKey, set[GangKey]] = defaultdict(set)
@@ -183,10 +185,11 @@ class GangStore:
     def _put_together(self) -> Reading:
         faults: dict[Fault, None] = dict.fromkeys(self._topology_faults)
         advice: dict[Advice, None] = {}
-        for each in self._readings.values():
+        noted = [reading for about, reading in self._readings.items() if about in self._noted]
+        for each in noted:
             faults.update(dict.fromkeys(each.faults))
             advice.update(dict.fromkeys(each.advice))
-        theirs = {gang.key: gang for each in self._readings.values() for gang in each.neighbours}
+        theirs = {gang.key: gang for each in noted for gang in each.neighbours}
         astray = sorted(self._pods.live.keys() - self._members.keys())
         return Reading(
             self.gangs(),
@@ -391,9 +394,12 @@ class GangStore:
         if reading is None:
             self._readings.pop(about, None)
             self._faulty.discard(about)
+            self._noted.discard(about)
             self._read_sets.put(about, set())
         else:
             (self._faulty.add if reading.faults else self._faulty.discard)(about)
+            noted = reading.faults or reading.advice or reading.neighbours
+            (self._noted.add if noted else self._noted.discard)(about)
             self._readings[about] = replace(reading, gangs=tuple(self._gangs[key] for key in after))
 
     def _note_terms(self, old: Gang | None, new: Gang | None) -> None:

@@ -13,6 +13,7 @@ from gangs.workloads.jobs import job_owner, succeeded_uncounted
 from kube.objects import Pod
 
 _PODS, _MADE, _COMPANY = "pods", "made", "company"
+_NAMES = tuple(dialect.name for dialect in DIALECTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,11 @@ class KeptPods:
 
     @staticmethod
     def input_of_made(key: GangKey) -> ReadInput:
-        """Return the recorded input (`ReadInput`) "the pods of the Job with the namespace and name of this gang"."""
-        return _MADE, key.namespace, key.name
+        """Return the recorded input (`ReadInput`) "the pods of the Job with the namespace and name of this gang".
+
+        Only pods that the gang's dialect may read count: a pod that another dialect claims does not change this input.
+        """
+        return _MADE, *key
 
     @staticmethod
     def input_of_company(dialect: str, company: Hashable) -> ReadInput:
@@ -250,7 +254,8 @@ def _known(pod: Pod, left: CededToOthers) -> _Known:
 
 def _inputs(known: _Known) -> Iterable[ReadInput]:
     if known.job is not None:
-        yield (_MADE, *known.job)
+        dialects = _NAMES if known.claim is None else (known.claim.dialect,)
+        yield from (KeptPods.input_of_made(GangKey(dialect, *known.job)) for dialect in dialects)
     if known.key is not None:
         yield KeptPods.input_of(known.key)
         yield from (KeptPods.input_of(each) for each in known.joined if each.namespace == known.key.namespace)

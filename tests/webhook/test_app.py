@@ -4,6 +4,7 @@ import base64
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +14,7 @@ from pictures import Manifest, StillPicture, job, node, pod, pod_group, topology
 
 from cluster.api.token_reviews import Access, AccessError
 from serving.limits import LARGEST_BODY
-from webhook.app import LONGEST_TURN, Webhook, create_app
+from webhook.app import LONGEST_FORECAST, LONGEST_TURN, MOST_REVIEWS, Webhook, create_app
 from webhook.forecasts.quick import QuickForecasts
 from webhook.forecasts.recent_gangs import RecentGangs
 from webhook.forecasts.slots import BusyError, SolveSlot
@@ -116,8 +117,15 @@ def test_a_jobs_creation_is_answered_with_its_plan(client: FlaskClient) -> None:
 
 @pytest.mark.parametrize(
     ("timeout", "waited", "told"),
-    [("5s", 0.0, True), ("5s", 4.9, False), ("0.2s", 0.0, False), ("1m", 10.0, True), ("", 4.9, False)],
-    ids=["in time", "waited here", "a short one", "a long one", "five seconds where none is named"],
+    [
+        ("5s", 0.0, True),
+        ("5s", 4.9, False),
+        ("0.2s", 0.0, False),
+        ("1m", 0.0, True),
+        ("1m", LONGEST_FORECAST + 0.1, False),
+        ("", 4.9, False),
+    ],
+    ids=["in time", "waited here", "a short one", "a long one", "a long queue", "five seconds where none is named"],
 )
 def test_the_callers_own_timeout_less_what_has_passed_is_the_time_for_a_plan(
     client: FlaskClient, timeout: str, waited: float, *, told: bool
@@ -321,6 +329,46 @@ def test_an_admission_does_not_wait_for_the_forecasts_of_others() -> None:
     webhook = Webhook(picture, Tokens(), metrics, slot, QuickForecasts(slot, metrics, others), others)
     assert webhook.forecast(job(annotations=GANG_JOB), 60) != ()
     assert asked == [LONGEST_TURN]
+
+
+class Crowded(StillPicture):
+    """The first `MOST_REVIEWS` reviews wait in it until `over` is set."""
+
+    def __init__(self) -> None:
+        super().__init__([RACKS], nodes=NODES)
+        self.over = threading.Event()
+        self.entered = threading.Semaphore(0)
+        self._waiting = threading.Semaphore(MOST_REVIEWS)
+
+    def synced(self) -> bool:
+        """Whether the caches are complete. Each review asks this first."""
+        if self._waiting.acquire(blocking=False):
+            self.entered.release()
+            assert self.over.wait(120)
+        return super().synced()
+
+
+def test_a_job_that_is_created_beside_many_others_gets_no_forecast() -> None:
+    """On a busy machine, 60 forecasts took so long that the API server refused a Job, after the 5 s of its timeout."""
+    picture, metrics = Crowded(), Metrics()
+    app = create_app(picture, Tokens(), metrics)
+    body = review(job(annotations=GANG_JOB), "jobs")
+
+    def review_job() -> dict[str, Any]:
+        return answer(app.test_client(), "/validate", body)
+
+    with ThreadPoolExecutor(MOST_REVIEWS) as pool:
+        waiting = [pool.submit(review_job) for _ in range(MOST_REVIEWS)]
+        for _ in waiting:
+            assert picture.entered.acquire(timeout=120)
+        beside = review_job()
+        picture.over.set()
+        assert all(each.result()["allowed"] for each in waiting)
+    alone = review_job()
+    assert (beside["allowed"], alone["allowed"]) == (True, True)
+    assert "warnings" not in beside
+    assert "4 pods fit in" in " ".join(alone["warnings"])
+    assert metrics.registry.get_sample_value("phalanx_forecasts_total", {"result": "busy"}) >= 1
 
 
 def test_a_job_of_very_many_pods_costs_no_memory_and_is_told_so(client: FlaskClient) -> None:
