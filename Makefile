@@ -102,6 +102,7 @@ bench: $(STAMP) binaries $(BROWSER) ## How long pods take to their nodes on 5,00
 	$(BIN)/python -m benchmarks.live --write benchmarks/results/live.md --picture docs/pictures/live.svg
 	$(BIN)/python -m benchmarks.live.many_gangs --write benchmarks/results/many_gangs.md
 	$(BIN)/python -m benchmarks.live.admission --write benchmarks/results/admission.md
+	$(BIN)/python -m benchmarks.live.versions --write benchmarks/results/versions.md
 	PHALANX_MANY_GANGS=1000,5000,600 PHALANX_RELEASE_KILLS=200 PHALANX_VIEWED_NODES=5000 $(BIN)/pytest -s -m timed tests/serving tests/system tests/webhook
 
 bench-solver: $(STAMP) ## How long the solver takes on 847, 5,082 and 15,246 nodes, and what it proves; whether it keeps a limit

@@ -6,17 +6,14 @@ The control plane is the file's own: with these gates, the API server keeps `spe
 """
 
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from node_manifests import node_manifest
 from proxy import Proxy, Request
 from system import Object, Phalanx, numbered, pod, unschedulable
 
-from cli.installation.installed_objects import webhook_configurations
 from controlplane.control_plane import ControlPlane, Options
 from controlplane.deployment import Deployment
 from controlplane.recording import Recorder, bound
@@ -30,28 +27,6 @@ VERSIONS = ("scheduling.k8s.io/v1beta1=true",)
 RACK = "example.com/rack"
 NODES = numbered("n", 6)
 POD_GROUPS = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups"
-CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/zz-phalanx"
-
-
-def component(name: str, file: str) -> list[Object]:
-    """Return the objects of a component's file."""
-    text = (files("manifests") / name / f"{file}.yaml").read_text()
-    return [each for each in yaml.safe_load_all(text) if each]
-
-
-def configurations(deployment: Deployment) -> list[Object]:
-    """Return the webhook configurations of an installation with both components."""
-    made = webhook_configurations(deployment.webhook_url(), deployment.authority.encode())
-    url, bundle = deployment.webhook_url(), made[0]["webhooks"][0]["clientConfig"]["caBundle"]
-    for whole, file in zip(made, ("mutating", "validating"), strict=True):
-        (patch,) = component("native-groups", file)
-        for each in patch["webhooks"]:
-            path = each["clientConfig"]["service"]["path"]
-            whole["webhooks"].append({**each, "clientConfig": {"url": f"{url}{path}", "caBundle": bundle}})
-    (atomic,) = component("atomic-release", "mutating")
-    (native,) = component("native-groups", "mutating")
-    made[0]["metadata"]["annotations"] = atomic["metadata"]["annotations"] | native["metadata"]["annotations"]
-    return made
 
 
 @pytest.fixture(scope="module")
@@ -60,17 +35,15 @@ def groups() -> Iterator[Phalanx]:
     with ControlPlane(Options(feature_gates=GATES, runtime_config=VERSIONS)) as plane:
         deployment = Deployment(plane, 10.0)
         deployment.install()
-        plane.apply(component("atomic-release", "access"))
         deployment.start_webhook()
         deployment.register_webhook()
-        plane.apply(configurations(deployment))
+        deployment.release_atomically()
         plane.add_nodes(node_manifest(name, {RACK: f"rack-{number // 3}"}, 4) for number, name in enumerate(NODES))
         levels = {"levels": [{"name": "rack", "nodeLabel": RACK}]}
         topology = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Topology", "metadata": {"name": "dc"}}
         plane.apply([{**topology, "spec": levels}])
         deployment.start_controller()
         running = Phalanx(plane, deployment)
-        running.wait(lambda: joins(running), "the webhook to have read its settings")
         yield running
         running.show_logs()
 
@@ -82,15 +55,6 @@ def phalanxed(groups: Phalanx) -> Iterator[Phalanx]:
     for path in ("/api/v1/namespaces/default/pods", "/apis/phalanx.dev/v1alpha1/namespaces/default/gangs", POD_GROUPS):
         groups.cluster.request("DELETE", path)
     groups.wait(lambda: not groups.pods(), "the pods to be gone")
-
-
-def joins(phalanx: Phalanx) -> bool:
-    """Whether a member of a gang that needs all its members would join a PodGroup (a dry run)."""
-    phalanx.submit(gang("early", 2))
-    member = pod("early-0", cpu=1)
-    member["metadata"]["labels"] = {"phalanx.dev/gang": "early"}
-    path = "/api/v1/namespaces/default/pods?dryRun=All"
-    return "schedulingGroup" in phalanx.cluster.request("POST", path, member).get("spec", {})
 
 
 def gang(name: str, size: int) -> Object:
