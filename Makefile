@@ -36,7 +36,7 @@ MEASURED := $(FAST) and not repetitive
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo examples test every-test test-fast simulate mutations coverage test-long held test-image bench bench-solver lint page headlamp docs binaries manifests schemas image sbom krew release lock clean
+.PHONY: help install demo examples test every-test test-fast simulate mutations coverage test-long held atomic test-image bench bench-solver lint page headlamp docs binaries manifests schemas image sbom krew release lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -94,6 +94,9 @@ ON_THE_OLDEST := $(addsuffix .py, scheduler_restart release_protocol crashes lea
 
 held: $(STAMP) ## Whether capacity is held over restarts and kills at every write, on older Kubernetes and this one, in one table
 	PHALANX_HELD_GANGS=$${PHALANX_HELD_GANGS:-50} $(BIN)/pytest -s -m long tests/system/test_held_over_restarts.py
+
+atomic: $(STAMP) ## Whether 200 gangs start in one scheduling cycle each, under rivals and 20 kills of the scheduler
+	PHALANX_ATOMIC_GANGS=$${PHALANX_ATOMIC_GANGS:-200} PHALANX_ATOMIC_KILLS=$${PHALANX_ATOMIC_KILLS:-20} $(BIN)/pytest -s -m long tests/system/test_groups_in_one_cycle.py
 
 test-image: image binaries ## Build the image, and have its tests look at it: both servers in containers (umoci, runc; as root)
 	PHALANX_IMAGE=dist/phalanx.oci.tar $(BIN)/pytest tests/packaging

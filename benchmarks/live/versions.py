@@ -138,13 +138,17 @@ def measured(asked: Configuration, nodes: int, sizes: Sequence[int], rounds: int
                 for mode in (STOCK, PHALANX) if number % 2 == 0 else (PHALANX, STOCK):
                     lot = modes.run(plane, modes.Asked(mode, size, number, known=True), where)
                     click.echo(f"{asked.name}, {report.text(lot)}")
-                    _check(lot, asked)
+                    check(lot, asked)
                     yield lot
         if _has_placeholder_classes(plane) != asked.has_placeholders:
             raise click.ClickException(f"{asked.name}: members had placeholders: {not asked.has_placeholders}")
 
 
-def _check(lot: modes.Lot, asked: Configuration) -> None:
+def check(lot: modes.Lot, asked: Configuration) -> None:
+    """Check that a gang started in the way of its configuration, and that ungrouped pods are in no PodGroup.
+
+    :raises click.ClickException: one of them did not.
+    """
     wanted = lot.size if asked.atomic and lot.mode == PHALANX else 0
     if lot.grouped != wanted:
         raise click.ClickException(f"{asked.name}: {lot.grouped} of {lot.size} pods are in a PodGroup, not {wanted}")
