@@ -36,7 +36,7 @@ MEASURED := $(FAST) and not repetitive
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo examples test every-test test-fast simulate mutations coverage test-long held atomic test-image bench bench-solver lint page headlamp docs binaries manifests schemas image sbom krew release lock clean
+.PHONY: help install demo examples test every-test test-fast simulate mutations coverage test-long held atomic test-image test-release bench bench-solver lint page headlamp docs binaries manifests schemas image sbom krew release lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -100,6 +100,10 @@ atomic: $(STAMP) ## Whether 200 gangs start in one scheduling cycle each, under 
 
 test-image: image binaries ## Build the image, and have its tests look at it: both servers in containers (umoci, runc; as root)
 	PHALANX_IMAGE=dist/phalanx.oci.tar $(BIN)/pytest tests/packaging
+
+test-release: $(STAMP) ## Follow docs/start/your-cluster.md on a fresh machine with the files of a release, DIR=… (umoci, runc; as root)
+	@test -n "$(DIR)" || { echo "make test-release DIR=…"; exit 2; }
+	PHALANX_RELEASE=$(abspath $(DIR)) $(BIN)/pytest -s -m long tests/packaging/test_fresh_machine.py
 
 bench: $(STAMP) binaries $(BROWSER) ## How long pods take to their nodes on 5,000 nodes of kwok, and 60 gangs at once: stock, Phalanx, native gangs and Kueue, side by side; tests that measure time
 	$(BIN)/python -m benchmarks.live --write benchmarks/results/live.md --picture docs/pictures/live.svg
