@@ -3,11 +3,15 @@
 `PHALANX_RELEASE` names the folder with these files, as `make release` writes them. The machine is an empty folder with
 its own HOME. Its PATH has a new environment of Python, kubectl, Helm and the tools of the page, and nothing else.
 
-The user's cluster is a control plane with simulated nodes, so this module takes the part of one node. It runs the
-containers of the two Deployments from the release's image (`umoci`, `runc`) in place of pulling the image, with other
-ports, because all containers share this machine's network. It forwards the webhook's Service. The other nodes are
-cordoned until both containers are ready, so that `kubectl rollout status` waits for them. Everything else, such as
-access rules, certificates, Services and webhook configurations, is as the page's commands install it.
+The user's cluster is a control plane with simulated nodes, so this module takes the part of one node and the network:
+
+- It runs the containers of the two Deployments from the release's image (`umoci`, `runc`). No node pulls the image.
+- The containers have other ports, because all of them share this machine's network.
+- It forwards the webhook's Service to its container.
+- The simulated nodes are cordoned until both containers are ready, so `kubectl rollout status` waits for them.
+
+Everything else, such as access rules, certificates, Services and webhook configurations, is as the page's commands
+install it.
 
     PHALANX_RELEASE=DIR pytest -s -m long tests/packaging/test_fresh_machine.py
 
@@ -59,6 +63,8 @@ PASSED_ON = re.compile(r"PIP_.*|SSL_.*|REQUESTS_CA_BUNDLE|.*_proxy|.*_PROXY")
 SERVICES = "--service-cluster-ip-range=127.96.0.0/16"
 """Every address of 127.0.0.0/8 is this machine's, so the API server reaches Services without kube-proxy."""
 POLL_SECONDS = 0.3
+REMOVED_SECONDS = 120.0
+"""The most seconds until the API server has deleted the namespace, after the command that asks for it."""
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{SYSTEM_NAMESPACE}/deployments"
 KINDS = (
     "customresourcedefinitions,mutatingwebhookconfigurations,validatingwebhookconfigurations,namespaces,priorityclasses,"
@@ -159,6 +165,9 @@ def _pass_on(source: socket.socket, target: socket.socket) -> None:
 class FreshMachine(Shell):
     """A user's machine with the files of a release, and a kubeconfig for the cluster."""
 
+    seconds = 1200.0
+    """On a slow machine pip takes minutes to compile the modules of the dependencies."""
+
     def __init__(self, folder: Path, cluster: UsersCluster) -> None:
         home, tools = folder / "home", folder / "tools"
         shutil.copytree(RELEASE, folder / "release")
@@ -171,7 +180,14 @@ class FreshMachine(Shell):
             (tools / each).symlink_to(own.get(each) or shutil.which(each) or each)
         passed_on = {name: value for name, value in os.environ.items() if PASSED_ON.fullmatch(name)}
         path = {"HOME": str(home), "PATH": f"{folder / 'venv' / 'bin'}:{tools}"}
-        self._environment = {**passed_on, "COLUMNS": "120", "NO_COLOR": "1", "LC_ALL": "C.UTF-8", **path}
+        self._environment = {
+            **passed_on,
+            "COLUMNS": "120",
+            "NO_COLOR": "1",
+            "PIP_PROGRESS_BAR": "off",
+            "LC_ALL": "C.UTF-8",
+            **path,
+        }
         self._folder, self._status, self.at = folder, 0, folder / "release"
 
     def run(self, command: str) -> tuple[str, int]:
@@ -208,14 +224,22 @@ def follow(machine: FreshMachine, commands: list[str]) -> None:
         assert status == 0, f"$ {each}\n{printed}"
 
 
+@pytest.fixture(scope="module")
+def machine(cluster: UsersCluster, tmp_path_factory: pytest.TempPathFactory) -> FreshMachine:
+    """A machine on which the page's first commands have checked and unpacked the files."""
+    fresh = FreshMachine(tmp_path_factory.mktemp("machine"), cluster)
+    follow(fresh, blocks_of_sh()[0])
+    return fresh
+
+
 @pytest.mark.parametrize("way", ["kubectl", "helm"])
-def test_the_page_holds_on_a_fresh_machine(cluster: UsersCluster, way: str, tmp_path: Path) -> None:
-    files, *ways, check, go_back = blocks_of_sh()
-    machine = FreshMachine(tmp_path, cluster)
+def test_the_page_holds_on_a_fresh_machine(cluster: UsersCluster, machine: FreshMachine, way: str) -> None:
+    """With kustomize, and then with Helm. Each time, nothing of Phalanx remains at the end."""
+    _, *ways, check, go_back = blocks_of_sh()
     (install,) = (each for each in ways if each[0].startswith(way))
     assert cluster.remains() == []
-    follow(machine, [*files, *install, *check])
+    follow(machine, [*install, *check])
     assert "\n".join(play(PAGE, machine)) == ""
     follow(machine, [each for each in go_back if way == "helm" or not each.startswith("helm")])
-    wait_until(lambda: cluster.remains() == [], 120, "everything to be removed")
+    wait_until(lambda: cluster.remains() == [], REMOVED_SECONDS, "everything to be removed")
     cluster.plane.kubectl("delete", "jobs,pods", "--all")
