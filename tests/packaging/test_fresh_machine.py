@@ -8,7 +8,8 @@ The user's cluster is a control plane with simulated nodes, so this module takes
 - It runs the containers of the two Deployments from the release's image (`umoci`, `runc`). No node pulls the image.
 - The containers have other ports, because all of them share this machine's network.
 - It forwards the webhook's Service to its container.
-- The simulated nodes are cordoned until both containers are ready, so `kubectl rollout status` waits for them.
+- Three more nodes take the pods of Phalanx. They are cordoned until both containers are ready, so that `kubectl
+  rollout status` waits for them.
 
 Everything else, such as access rules, certificates, Services and webhook configurations, is as the page's commands
 install it.
@@ -62,6 +63,8 @@ PASSED_ON = re.compile(r"PIP_.*|SSL_.*|REQUESTS_CA_BUNDLE|.*_proxy|.*_PROXY")
 """The environment variables that lead to the machine's package index."""
 SERVICES = "--service-cluster-ip-range=127.96.0.0/16"
 """Every address of 127.0.0.0/8 is this machine's, so the API server reaches Services without kube-proxy."""
+SYSTEM = "example.com/system"
+"""A label of the nodes that take the pods of Phalanx."""
 POLL_SECONDS = 0.3
 REMOVED_SECONDS = 120.0
 """The most seconds until the API server has deleted the namespace, after the command that asks for it."""
@@ -74,6 +77,14 @@ KINDS = (
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
+def system_node(name: str) -> dict[str, Any]:
+    """Return a node that takes no pods yet. The pods of Phalanx need ephemeral storage, which no node of the page has."""
+    has = {"cpu": "4", "memory": "16Gi", "pods": "110", "ephemeral-storage": "100Gi"}
+    metadata = {"name": name, "labels": {"kubernetes.io/hostname": name, SYSTEM: ""}}
+    status = {"allocatable": has, "capacity": has}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {"unschedulable": True}, "status": status}
+
+
 class UsersCluster(FromTheImage):
     """A cluster with nodes and without Phalanx, whose nodes run the containers of Phalanx when it is installed."""
 
@@ -81,12 +92,18 @@ class UsersCluster(FromTheImage):
         super().__init__(image, {"kube-apiserver": [SERVICES]})
         self._bundle = image
         self._running = set[str]()
-        self._takes_pods = True
+        self._takes_pods = False
         self._threads = [threading.Thread(target=each, daemon=True) for each in (self._run_pods, self._forward)]
 
     def objects(self) -> list[dict[str, Any]]:
         """The Deployments of Phalanx that are in the cluster."""
         return list(self.plane.request("GET", DEPLOYMENTS).get("items") or [])
+
+    def pod(self, name: str) -> dict[str, Any]:
+        """The spec of a server's pods, from its Deployment in the cluster."""
+        (found,) = (each for each in self.objects() if each["metadata"]["name"] == f"phalanx-{name}")
+        spec: dict[str, Any] = found["spec"]["template"]["spec"]
+        return spec
 
     def remains(self) -> list[str]:
         """Return the objects of Phalanx that are in the cluster, as `kind/name`, and the namespaces that it created."""
@@ -94,7 +111,9 @@ class UsersCluster(FromTheImage):
         return [each for each in found if "phalanx" in each]
 
     def _install(self) -> None:
-        """Start what stands in for the nodes and the network. Users install Phalanx themselves."""
+        """Create the nodes, and start what stands in for kubelets and network. Users install Phalanx themselves."""
+        self.plane.kubectl("apply", "-f", str(ROOT / "examples" / "first-gang" / "nodes.yaml"))
+        self.plane.create("/api/v1/nodes", [system_node(f"system-{number}") for number in range(3)])
         for each in (self._kubelet, *self._threads):
             each.start()
 
@@ -117,7 +136,7 @@ class UsersCluster(FromTheImage):
             self._running.add(name)
         takes_pods = self._running == {*self.health} and all(map(self._is_ready, self.health))
         if takes_pods != self._takes_pods:
-            self.plane.kubectl("uncordon" if takes_pods else "cordon", "--selector=kubernetes.io/hostname")
+            self.plane.kubectl("uncordon" if takes_pods else "cordon", f"--selector={SYSTEM}")
             self._takes_pods = takes_pods
 
     def _is_ready(self, name: str) -> bool:
@@ -205,7 +224,6 @@ def cluster() -> Iterator[UsersCluster]:
     archives = Path(RELEASE).glob(f"phalanx-*-linux-{ARCHITECTURES[platform.machine()]}.oci.tar")
     try:
         with UsersCluster(Bundle(next(archives), folder)) as made:
-            made.plane.kubectl("apply", "-f", str(ROOT / "examples" / "first-gang" / "nodes.yaml"))
             yield made
     finally:
         shutil.rmtree(folder)
