@@ -36,7 +36,7 @@ MEASURED := $(FAST) and not repetitive
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo examples test every-test test-fast simulate mutations coverage test-long held test-image bench bench-solver lint page headlamp docs binaries manifests schemas image sbom krew release lock clean
+.PHONY: help install demo examples test every-test test-fast simulate mutations coverage test-long held atomic test-image test-release bench bench-solver lint page headlamp docs binaries manifests schemas image sbom krew release lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -95,13 +95,21 @@ ON_THE_OLDEST := $(addsuffix .py, scheduler_restart release_protocol crashes lea
 held: $(STAMP) ## Whether capacity is held over restarts and kills at every write, on older Kubernetes and this one, in one table
 	PHALANX_HELD_GANGS=$${PHALANX_HELD_GANGS:-50} $(BIN)/pytest -s -m long tests/system/test_held_over_restarts.py
 
+atomic: $(STAMP) ## Whether 200 gangs start in one scheduling cycle each, under rivals and 20 kills of the scheduler
+	PHALANX_ATOMIC_GANGS=$${PHALANX_ATOMIC_GANGS:-200} PHALANX_ATOMIC_KILLS=$${PHALANX_ATOMIC_KILLS:-20} $(BIN)/pytest -s -m long tests/system/test_groups_in_one_cycle.py
+
 test-image: image binaries ## Build the image, and have its tests look at it: both servers in containers (umoci, runc; as root)
 	PHALANX_IMAGE=dist/phalanx.oci.tar $(BIN)/pytest tests/packaging
+
+test-release: $(STAMP) ## Follow docs/start/your-cluster.md on a fresh machine with the files of a release, DIR=… (umoci, runc; as root)
+	@test -n "$(DIR)" || { echo "make test-release DIR=…"; exit 2; }
+	PHALANX_RELEASE=$(abspath $(DIR)) $(BIN)/pytest -s -m long tests/packaging/test_fresh_machine.py
 
 bench: $(STAMP) binaries $(BROWSER) ## How long pods take to their nodes on 5,000 nodes of kwok, and 60 gangs at once: stock, Phalanx, native gangs and Kueue, side by side; tests that measure time
 	$(BIN)/python -m benchmarks.live --write benchmarks/results/live.md --picture docs/pictures/live.svg
 	$(BIN)/python -m benchmarks.live.many_gangs --write benchmarks/results/many_gangs.md
 	$(BIN)/python -m benchmarks.live.admission --write benchmarks/results/admission.md
+	$(BIN)/python -m benchmarks.live.versions --write benchmarks/results/versions.md
 	PHALANX_MANY_GANGS=1000,5000,600 PHALANX_RELEASE_KILLS=200 PHALANX_VIEWED_NODES=5000 $(BIN)/pytest -s -m timed tests/serving tests/system tests/webhook
 
 bench-solver: $(STAMP) ## How long the solver takes on 847, 5,082 and 15,246 nodes, and what it proves; whether it keeps a limit

@@ -9,24 +9,38 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
+import yaml
+
 from certs.cluster_edge import DEFAULT_PLACE
 from certs.files import write_self_signed
-from cli.installation.installed_objects import custom_resource_definitions, system_objects, webhook_configurations
+from cli.installation.installed_objects import (
+    component_objects,
+    custom_resource_definitions,
+    system_objects,
+    webhook_configurations,
+)
 from controller.defaults import LEASE_SECONDS
-from controlplane.control_plane import ControlPlane, StartError, free_ports, wait_until
+from controlplane.control_plane import ControlPlane, Manifest, StartError, free_ports, wait_until
 from controlplane.running.processes import Program
 from kube.keys import API_VERSION, GANG, SYSTEM_NAMESPACE
 
 READY_SECONDS = 300.0
 _COMMAND = [sys.executable, "-c", "from cli.main import main; main()"]
 
+_GROUP_COMPONENTS = ("native-groups", "atomic-release")
 _SERVICE = f"{DEFAULT_PLACE.service}.{DEFAULT_PLACE.namespace}.svc"
 """The name under which `phalanx ui` trusts the webhook."""
+
+
+def _component(name: str, file: str) -> list[Manifest]:
+    """Return the objects in a file of a component in `manifests`."""
+    return [each for each in yaml.safe_load_all((files("manifests") / name / f"{file}.yaml").read_text()) if each]
 
 
 class Deployment:
@@ -91,6 +105,21 @@ class Deployment:
                 webhook["timeoutSeconds"] = self._timeout_seconds
         self._control_plane.apply(configurations)
         wait_until(self._asked, READY_SECONDS, "the API server to ask the webhook")
+
+    def release_atomically(self) -> None:
+        """Add the components `native-groups` and `atomic-release`, and wait until members of gangs join PodGroups.
+
+        It needs the webhook, registered, on a control plane with the feature gate `GenericWorkload` and the API version
+        `scheduling.k8s.io/v1beta1`.
+        """
+        self._control_plane.apply(component_objects("atomic-release"))
+        self._control_plane.apply(self._with_groups())
+        name = "phalanx-joins"
+        gang = {"apiVersion": API_VERSION, "kind": "Gang", "metadata": {"name": name}, "spec": {"minMember": 2}}
+        path = f"/apis/{API_VERSION}/namespaces/default/gangs"
+        self._control_plane.create(path, [gang])
+        wait_until(lambda: self._joins(name), READY_SECONDS, "the webhook to let members join PodGroups")
+        self._control_plane.request("DELETE", f"{path}/{name}")
 
     def start_controller(self, kubeconfig: Path | None = None, options: Sequence[object] = ()) -> Program:
         """Start the controller and wait until it is ready.
@@ -181,6 +210,26 @@ class Deployment:
         pod = self._tried("/api/v1/namespaces/default/pods", member)
         gang = self._tried(f"/apis/{API_VERSION}/namespaces/default/gangs", wrong)
         return bool(pod.get("spec", {}).get("schedulingGates")) and "denied the request" in gang.get("message", "")
+
+    def _with_groups(self) -> list[Manifest]:
+        """Return the webhook configurations, patched by the components `native-groups` and `atomic-release`."""
+        made = webhook_configurations(self.webhook_url(), self._authority)
+        for whole, file in zip(made, ("mutating", "validating"), strict=True):
+            (patch,) = _component("native-groups", file)
+            bundle = whole["webhooks"][0]["clientConfig"]["caBundle"]
+            for each in patch["webhooks"]:
+                url = self.webhook_url() + each["clientConfig"]["service"]["path"]
+                whole["webhooks"].append({**each, "clientConfig": {"url": url, "caBundle": bundle}})
+        annotations = [_component(each, "mutating")[0]["metadata"]["annotations"] for each in _GROUP_COMPONENTS]
+        made[0]["metadata"]["annotations"] = {key: value for each in annotations for key, value in each.items()}
+        return made
+
+    def _joins(self, gang: str) -> bool:
+        """Whether a member of the gang, which needs all its members, would join a PodGroup (a dry run)."""
+        metadata = {"name": "phalanx-joins", "namespace": "default", "labels": {GANG: gang}}
+        spec = {"containers": [{"name": "main", "image": "pause"}]}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        return "schedulingGroup" in self._tried("/api/v1/namespaces/default/pods", pod).get("spec", {})
 
     def _tried(self, path: str, manifest: dict[str, Any]) -> dict[str, Any]:
         """Return the object as the API server would store it (by a dry run), or the Status that refuses it."""

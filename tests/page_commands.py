@@ -32,7 +32,6 @@ _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _PROMPT = "$ "
 _ANY = "…"
 _SHARED = ("examples", "manifests", "charts", "docs")
-_SECONDS = 300
 _DIFFERENT = re.compile(
     r"(?<=snapshot )[\d.]+(?= ms)|(?<=solve )[\d.]+(?= ms)"  # times that were taken
     r"|(?<=\()\d+[smh](?= ago\))|(?<=  )\d+[smh]$|(?<=^  )\d+[smh](?=  )"  # ages
@@ -64,6 +63,9 @@ class Command(NamedTuple):
 class Shell:
     """Runs commands one after the other in its own folder, which links to the folders of the checkout."""
 
+    seconds = 300.0
+    """The most seconds that a command may take."""
+
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self._folder = folder
         self._status = 0
@@ -86,7 +88,7 @@ class Shell:
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
-            timeout=_SECONDS,
+            timeout=self.seconds,
         )
         self._status = answer.returncode
         self.at = Path(place.read_text().strip())

@@ -70,7 +70,8 @@ class Lot:
 
     `since_last`: from the end of the last pod's creation. `since_first`: from the start of the creation of the first
     pod, or of the Job. `cpu`: by server, the seconds that it used from before the lot was created until it was gone.
-    `fewest`: the fewest domains that hold the pods; None: not counted.
+    `fewest`: the fewest domains that hold the pods; None: not counted. `grouped`: the number of its pods that are in a
+    PodGroup of Kubernetes.
     """
 
     mode: str
@@ -83,18 +84,20 @@ class Lot:
     fewest: Fewest | None = None
     scene: str = EMPTY
     beside: str = "Phalanx"
+    grouped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A lot of pods to be measured, the `number`th of its mode and size. `fewest`: the fewest domains that hold its
-    pods.
+    pods. `known`: whether the pods of a gang are created only when the controller has written its Gang's status.
     """
 
     mode: str
     size: int
     number: int
     fewest: Fewest | None = None
+    known: bool = False
 
 
 def run(plane: ControlPlane, asked: Asked, where: Where) -> Lot:
@@ -105,24 +108,28 @@ def run(plane: ControlPlane, asked: Asked, where: Where) -> Lot:
     mode, size = asked.mode, asked.size
     name, before = f"{mode.replace(': ', '-')}-{size}-{asked.number}", machine_usage.usage_of(where.servers)
     bring, remove = (_bring_job, _remove_job) if mode in _JOBS else (_bring_pods, _remove_pods)
-    first, last = bring(plane, mode, name, size)
+    first, last = bring(plane, asked, name)
     _await_none(plane, f"{load.PODS}?fieldSelector=spec.nodeName%3D&limit=1", f"{size} pods to be bound")
     bound = time.monotonic()
-    nodes = [each["spec"]["nodeName"] for each in plane.request("GET", load.PODS)["items"]]
+    specs = [each["spec"] for each in plane.request("GET", load.PODS)["items"]]
+    nodes, grouped = [each["nodeName"] for each in specs], sum("schedulingGroup" in each for each in specs)
     remove(plane, mode, name, size)
     _await_none(plane, f"{load.PODS}?limit=1", "pods to go")
     time.sleep(REST_SECONDS)
     cpu = machine_usage.spent(before, machine_usage.usage_of(where.servers))
     racks, blocks = ({of(node) for node in nodes} for of in (load.rack_of, load.block_of))
     times = (bound - last, bound - first)
-    return Lot(mode, size, *times, len(racks), cpu, len(blocks), asked.fewest, where.scene, where.beside)
+    return Lot(mode, size, *times, len(racks), cpu, len(blocks), asked.fewest, where.scene, where.beside, grouped)
 
 
-def _bring_pods(plane: ControlPlane, mode: str, name: str, size: int) -> tuple[float, float]:
+def _bring_pods(plane: ControlPlane, asked: Asked, name: str) -> tuple[float, float]:
     """Create the pods of a lot. Return the times before the first creation and after the last one."""
+    mode, size = asked.mode, asked.size
     if mode in _GROUPS:
         path, group = _GROUPS[mode]
         plane.create(path, [group(name, size)])
+    if mode == PHALANX and asked.known:
+        wait_until(lambda: "status" in plane.request("GET", f"{load.GANGS}/{name}"), LONGEST, "the gang to be known")
     pods = _PODS[mode](name, size)
     first = time.monotonic()
     plane.create(load.PODS, pods)
@@ -132,8 +139,9 @@ def _bring_pods(plane: ControlPlane, mode: str, name: str, size: int) -> tuple[f
     return first, last
 
 
-def _bring_job(plane: ControlPlane, mode: str, name: str, size: int) -> tuple[float, float]:
+def _bring_job(plane: ControlPlane, asked: Asked, name: str) -> tuple[float, float]:
     """Create the Job of a lot. Return the times before its creation and after the creation of its last pod."""
+    mode, size = asked.mode, asked.size
     first = time.monotonic()
     plane.create(load.JOBS, [_JOBS[mode](name, size)])
     end = first + LONGEST

@@ -33,14 +33,24 @@ def add_nodes(plane: ControlPlane, count: int) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def install(plane: ControlPlane, timeout_seconds: int | None = None) -> dict[str, int]:
+def install(
+    plane: ControlPlane,
+    timeout_seconds: int | None = None,
+    *,
+    controller_options: Sequence[object] = (),
+    atomic_release: bool = False,
+) -> dict[str, int]:
     """Install Phalanx with its two servers, and return their process ids by name.
 
     :param timeout_seconds: the timeout of each call of the webhook. None: as in the manifests.
+    :param controller_options: further options of `phalanx controller`.
+    :param atomic_release: whether gangs start in one scheduling cycle. The control plane needs the feature gates.
     """
-    deployment = Deployment(plane, timeout_seconds=timeout_seconds)
+    deployment = Deployment(plane, timeout_seconds=timeout_seconds, controller_options=controller_options)
     deployment.install()
     plane.apply([load.topology()])
     webhook = deployment.start_webhook()
     deployment.register_webhook()
+    if atomic_release:
+        deployment.release_atomically()
     return {"webhook": webhook.pid, "controller": deployment.start_controller().pid}

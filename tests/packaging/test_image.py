@@ -169,8 +169,8 @@ def test_the_command_line_plans(image: Image | Bundle, nothing: dict[str, Path],
 class FromTheImage(Installation):
     """Phalanx installed from the manifests, whose containers are the image's."""
 
-    def __init__(self, image: Image | Bundle) -> None:
-        super().__init__()
+    def __init__(self, image: Image | Bundle, more: Mapping[str, Sequence[str]] | None = None) -> None:
+        super().__init__(more)
         self._image = image
 
     def __exit__(

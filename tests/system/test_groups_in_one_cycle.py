@@ -5,18 +5,18 @@
 The control plane is the file's own: with these gates, the API server keeps `spec.schedulingGroup` of pods.
 """
 
+import os
+import threading
 from collections.abc import Iterator
-from importlib.resources import files
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from node_manifests import node_manifest
 from proxy import Proxy, Request
 from system import Object, Phalanx, numbered, pod, unschedulable
 
-from cli.installation.installed_objects import webhook_configurations
 from controlplane.control_plane import ControlPlane, Options
 from controlplane.deployment import Deployment
 from controlplane.recording import Recorder, bound
@@ -30,28 +30,6 @@ VERSIONS = ("scheduling.k8s.io/v1beta1=true",)
 RACK = "example.com/rack"
 NODES = numbered("n", 6)
 POD_GROUPS = "/apis/scheduling.k8s.io/v1beta1/namespaces/default/podgroups"
-CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/zz-phalanx"
-
-
-def component(name: str, file: str) -> list[Object]:
-    """Return the objects of a component's file."""
-    text = (files("manifests") / name / f"{file}.yaml").read_text()
-    return [each for each in yaml.safe_load_all(text) if each]
-
-
-def configurations(deployment: Deployment) -> list[Object]:
-    """Return the webhook configurations of an installation with both components."""
-    made = webhook_configurations(deployment.webhook_url(), deployment.authority.encode())
-    url, bundle = deployment.webhook_url(), made[0]["webhooks"][0]["clientConfig"]["caBundle"]
-    for whole, file in zip(made, ("mutating", "validating"), strict=True):
-        (patch,) = component("native-groups", file)
-        for each in patch["webhooks"]:
-            path = each["clientConfig"]["service"]["path"]
-            whole["webhooks"].append({**each, "clientConfig": {"url": f"{url}{path}", "caBundle": bundle}})
-    (atomic,) = component("atomic-release", "mutating")
-    (native,) = component("native-groups", "mutating")
-    made[0]["metadata"]["annotations"] = atomic["metadata"]["annotations"] | native["metadata"]["annotations"]
-    return made
 
 
 @pytest.fixture(scope="module")
@@ -60,17 +38,15 @@ def groups() -> Iterator[Phalanx]:
     with ControlPlane(Options(feature_gates=GATES, runtime_config=VERSIONS)) as plane:
         deployment = Deployment(plane, 10.0)
         deployment.install()
-        plane.apply(component("atomic-release", "access"))
         deployment.start_webhook()
         deployment.register_webhook()
-        plane.apply(configurations(deployment))
+        deployment.release_atomically()
         plane.add_nodes(node_manifest(name, {RACK: f"rack-{number // 3}"}, 4) for number, name in enumerate(NODES))
         levels = {"levels": [{"name": "rack", "nodeLabel": RACK}]}
         topology = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Topology", "metadata": {"name": "dc"}}
         plane.apply([{**topology, "spec": levels}])
         deployment.start_controller()
         running = Phalanx(plane, deployment)
-        running.wait(lambda: joins(running), "the webhook to have read its settings")
         yield running
         running.show_logs()
 
@@ -82,15 +58,6 @@ def phalanxed(groups: Phalanx) -> Iterator[Phalanx]:
     for path in ("/api/v1/namespaces/default/pods", "/apis/phalanx.dev/v1alpha1/namespaces/default/gangs", POD_GROUPS):
         groups.cluster.request("DELETE", path)
     groups.wait(lambda: not groups.pods(), "the pods to be gone")
-
-
-def joins(phalanx: Phalanx) -> bool:
-    """Whether a member of a gang that needs all its members would join a PodGroup (a dry run)."""
-    phalanx.submit(gang("early", 2))
-    member = pod("early-0", cpu=1)
-    member["metadata"]["labels"] = {"phalanx.dev/gang": "early"}
-    path = "/api/v1/namespaces/default/pods?dryRun=All"
-    return "schedulingGroup" in phalanx.cluster.request("POST", path, member).get("spec", {})
 
 
 def gang(name: str, size: int) -> Object:
@@ -236,9 +203,53 @@ def test_a_wrong_group_is_refused_where_phalanx_plans_them(phalanxed: Phalanx) -
     phalanxed.await_refusal('spec.schedulingConstraints.topology[0].key: "row" is not a level of Topology dc', group)
 
 
-ROUNDS = 25
-KILLED_EVERY = 5
-"""Of so many rounds, the scheduler is killed in one."""
+ROUNDS = int(os.environ.get("PHALANX_ATOMIC_GANGS", "25"))
+KILLS = int(os.environ.get("PHALANX_ATOMIC_KILLS", "5"))
+"""Of the rounds, the number in which the scheduler is killed when the rivals come."""
+SIZE = 4
+WRITES = 2 * SIZE + 6
+"""The leader's writes for a gang: its status, the nominations, a probe and its end, the PodGroup, and the gates."""
+LEFT = len(NODES) - SIZE
+"""The nodes that the gang leaves to the rivals."""
+
+
+class Strike:
+    """Creates the rivals after a certain write of the leader for a gang, and may kill the scheduler right before."""
+
+    def __init__(self, phalanx: Phalanx, proxy: Proxy) -> None:
+        self._phalanx = phalanx
+        self._lock = threading.Lock()
+        self._writes, self._kills = 0, False
+        self.done = threading.Event()
+        proxy.after = self._after
+
+    def arm(self, writes: int, *, kills: bool) -> None:
+        """Strike after so many writes, at least one. `kills`: whether the scheduler is killed, and started again."""
+        with self._lock:
+            self._writes, self._kills = writes, kills
+            self.done.clear()
+
+    def disarm(self) -> None:
+        """Do not strike any more."""
+        with self._lock:
+            self._writes = 0
+
+    def _after(self, request: Request) -> None:
+        if not any(each in request.path for each in ("/pods", "/gangs", "/podgroups")):
+            return
+        with self._lock:
+            if self._writes == 1:
+                self._hit()
+            self._writes = max(0, self._writes - 1)
+
+    def _hit(self) -> None:
+        scheduler = self._phalanx.cluster.program("kube-scheduler")
+        if self._kills:
+            scheduler.kill()
+        self._phalanx.submit(*rivals())
+        if self._kills:
+            scheduler.start()
+        self.done.set()
 
 
 def refused_between_bindings(recorder: Recorder, names: list[str]) -> list[str]:
@@ -252,27 +263,105 @@ def refused_between_bindings(recorder: Recorder, names: list[str]) -> list[str]:
     return refused
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The result for one gang.
+
+    `struck`, `killed`: whether the rivals came at the chosen write, and whether the scheduler was killed then. `early`:
+    members that were bound before the last gate was removed. `refused`: members that the scheduler refused beside a
+    bound one. `seconds`: from the first binding of a member to the last.
+    """
+
+    struck: bool
+    killed: bool
+    early: tuple[str, ...]
+    refused: tuple[str, ...]
+    seconds: float
+
+
+def one_round(phalanx: Phalanx, strike: Strike, number: int, aim: tuple[int, bool]) -> Round:
+    """Start a gang, let the rivals come at one of the leader's writes, and return the result. All pods are deleted.
+
+    :param aim: after how many writes the rivals come, and whether the scheduler is killed then.
+    """
+    writes, kills = aim
+    name, cluster = f"g{number}", phalanx.cluster
+    names, hindering = numbered(name, SIZE), [each["metadata"]["name"] for each in rivals()]
+    with phalanx.record() as recorder:
+        phalanx.submit(gang(name, SIZE))
+        phalanx.await_phase(name, "Waiting")
+        strike.arm(writes, kills=kills)
+        phalanx.submit(*members(name, SIZE))
+        phalanx.wait(lambda: strike.done.is_set() or is_whole(recorder, names), "the rivals to come")
+        strike.disarm()
+        struck = strike.done.is_set()
+        cluster.await_ready("kube-scheduler")
+        # If the rivals came before the capacity was reserved, the gang starts when they are deleted.
+        phalanx.wait(lambda: is_whole(recorder, names) or len(bound_of(recorder, hindering)) > LEFT, "a winner")
+        for each in hindering if struck else ():
+            delete_now(phalanx, each)
+        phalanx.await_bound(names)
+        phalanx.wait(lambda: is_whole(recorder, names), "the watch to report all bindings")
+    assert {"schedulingGroup" in phalanx.pod(each)["spec"] for each in names} == {True}, name
+    times = bound_of(recorder, names).values()
+    early, refused = bound_before_the_last_gate(recorder, names), refused_between_bindings(recorder, names)
+    for each in names:
+        delete_now(phalanx, each)
+    phalanx.wait(lambda: not phalanx.pods(), "the pods to be gone")
+    return Round(struck, struck and kills, tuple(early), tuple(refused), max(times) - min(times))
+
+
+def bound_of(recorder: Recorder, names: list[str]) -> dict[str, float]:
+    """Return when each of these pods was bound, by name, in seconds of the monotonic clock."""
+    found = dict[str, float]()
+    for event in recorder.events:
+        if event.name in names and bound(event):
+            found.setdefault(event.name, event.at)
+    return found
+
+
+def is_whole(recorder: Recorder, names: list[str]) -> bool:
+    """Whether all these pods were bound."""
+    return len(bound_of(recorder, names)) == len(names)
+
+
+def delete_now(phalanx: Phalanx, name: str) -> None:
+    phalanx.cluster.request("DELETE", f"/api/v1/namespaces/default/pods/{name}?gracePeriodSeconds=0")
+
+
+def table(rounds: list[Round]) -> str:
+    """Return the results as a table in Markdown."""
+    figures = {
+        "gangs": len(rounds),
+        "rivals at a write": sum(each.struck for each in rounds),
+        "scheduler kills": sum(each.killed for each in rounds),
+        "bound before the last gate": sum(len(each.early) for each in rounds),
+        "refused beside a bound member": sum(len(each.refused) for each in rounds),
+        "longest, first binding to last": f"{max(each.seconds for each in rounds):.2f} s",
+    }
+    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in (figures, ["---"] * len(figures), figures.values()))
+
+
 @pytest.mark.long
-@pytest.mark.timeout(1800)
-def test_many_gangs_under_rivals_and_scheduler_kills_are_bound_in_one_cycle_each(phalanxed: Phalanx) -> None:
-    """Rivals of the same priority come while the gang is planned, held and released, and again after the kill."""
-    cluster = phalanxed.cluster
-    scheduler = cluster.program("kube-scheduler")
-    for number in range(ROUNDS):
-        names = numbered(f"g{number}", 4)
-        with phalanxed.record() as recorder:
-            phalanxed.submit(gang(f"g{number}", 4), *members(f"g{number}", 4))
-            if number % KILLED_EVERY == 0:
-                scheduler.kill()
-                scheduler.start()
-            phalanxed.submit(*(pod(f"r{number}-{each}", cpu=4) for each in range(3)))
-            cluster.await_ready("kube-scheduler")
-            gone = [f"/api/v1/namespaces/default/pods/r{number}-{each}?gracePeriodSeconds=0" for each in range(3)]
-            for path in gone:
-                cluster.request("DELETE", path)
-            phalanxed.await_bound(names)
-        assert bound_before_the_last_gate(recorder, names) == [], number
-        assert refused_between_bindings(recorder, names) == [], number
-        for name in names:
-            cluster.request("DELETE", f"/api/v1/namespaces/default/pods/{name}?gracePeriodSeconds=0")
-        phalanxed.wait(lambda: not phalanxed.pods(), "the pods to be gone")
+@pytest.mark.timeout(600 + 60 * ROUNDS)
+def test_many_gangs_under_rivals_and_scheduler_kills_are_bound_in_one_cycle_each(
+    phalanxed: Phalanx, tmp_path: Path
+) -> None:
+    """Rivals of the same priority want each node. They come at every write of the leader, at one write for a gang."""
+    cluster, rounds = phalanxed.cluster, list[Round]()
+    cluster.program("controller").kill()
+    with Proxy(cluster.kubeconfig_for(SYSTEM_NAMESPACE, "phalanx-controller"), tmp_path) as proxy:
+        strike = Strike(phalanxed, proxy)
+        controller = phalanxed.deployment.start_controller(proxy.kubeconfig())
+        for number in range(ROUNDS):
+            kill = number * KILLS // ROUNDS
+            kills = kill != (number + 1) * KILLS // ROUNDS
+            writes = 1 + (kill if kills else number) % WRITES
+            rounds.append(one_round(phalanxed, strike, number, (writes, kills)))
+            print(f"{number}: {rounds[-1]}", flush=True)  # noqa: T201 - the figures of the long run
+        controller.terminate()
+        controller.wait()
+    phalanxed.deployment.start_controller()
+    print(f"\n{table(rounds)}", flush=True)  # noqa: T201 - the table is what the command is for
+    assert [each for each in rounds if each.early or each.refused] == []
+    assert sum(each.killed for each in rounds) == min(KILLS, ROUNDS)

@@ -14,7 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from enum import Enum
 from itertools import count
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 from proxy import Proxy, Request
-from system import Object, Phalanx, node, numbered, pod, priority_class
+from system import Object, Phalanx, node, numbered, pod, priority_class, unschedulable
 from test_killed_releases import GANGS, IN_FLIGHT_SECONDS, PODS, Candidates, ended, gang
 
 from controller.defaults import LEASE_SECONDS
@@ -57,8 +57,8 @@ WRITES = {True: 6 * SIZE + 3, False: 2 * SIZE + 3}
 status."""
 HOLDING = {True: 3 * SIZE, False: SIZE}
 """The number of the write, from 0, that completes the hold: the last nomination."""
-SETTLE_SECONDS = 4.0
-"""Seconds for which the rivals stay after the gang is over, so that the scheduler has tried them."""
+UNHELD_SECONDS = 20.0
+"""Seconds to wait for the end of a gang whose capacity was not held at the strike: rivals may have all its nodes."""
 _NOW = {"kind": "DeleteOptions", "apiVersion": "v1", "gracePeriodSeconds": 0}
 
 
@@ -176,6 +176,11 @@ def at_node(name: str, where: str) -> Object:
     return pod(name, cpu=8, priorityClassName="middle", nodeSelector={"kubernetes.io/hostname": where})
 
 
+def tried(events: Sequence[WatchEvent]) -> set[str]:
+    """Return the pods that the scheduler has bound or refused."""
+    return {each.name for each in events if bound(each) or unschedulable(each.object)}
+
+
 def is_ending(event: WatchEvent) -> bool:
     """Whether a pod is deleted: if its gang is withdrawn, others may have its node."""
     return event.type == "DELETED" or bool(event.object["metadata"].get("deletionTimestamp"))
@@ -226,6 +231,8 @@ def one_gang(phalanx: Phalanx, striker: Striker, waiting: Candidates, number: in
         phalanx.cluster.await_ready("kube-scheduler")
         ready = time.monotonic()
         held = dict(striker.held) if set(striker.held) == set(names) else {}
+        # A gang whose members are bound fills its nodes: rivals that were refused until then are refused for good.
+        recorder.wait_for(lambda so_far: tried(so_far) >= {*striker.rivals})
         if held:
             # If rivals have taken all its nodes in the gap, no member is bound, and none is until the rivals end.
             recorder.wait_for(
@@ -234,7 +241,8 @@ def one_gang(phalanx: Phalanx, striker: Striker, waiting: Candidates, number: in
                     or any(each.name in striker.rivals and bound(each) for each in so_far)
                 )
             )
-        time.sleep(SETTLE_SECONDS)
+        with suppress(TimeoutError):
+            recorder.wait_for(lambda so_far: ended(so_far, names) is not None, UNHELD_SECONDS)
         if any(each.name in names and bound(each) for each in recorder.events):
             recorder.wait_for(lambda so_far: ended(so_far, names) is not None)
         events = recorder.events
