@@ -27,7 +27,6 @@ from device_scene import (
     pod,
 )
 from kubernetes.client.exceptions import ApiException
-from system import unschedulable
 
 from cluster.api.connecting import connect
 from cluster.api.transport import message_of
@@ -35,18 +34,14 @@ from kube.keys import PLAN, SYSTEM_NAMESPACE
 
 pytestmark = pytest.mark.controlplane
 
-
-RACES, RIVALS = 10, 12
 MOST_WRITES = 60
 """More writes than a gang of two costs, from its first status to its last."""
 
 
 @pytest.fixture(scope="module")
-def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeviceScene]:
-    """The control plane of this file. The parameter: how many requests a second the scheduler may send."""
-    rate = getattr(request, "param", None)
-    more = {"kube-scheduler": (f"--kube-api-qps={rate}", f"--kube-api-burst={rate}")} if rate else {}
-    with device_scene(tmp_path_factory.mktemp("audit"), more=more) as scene:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeviceScene]:
+    """The control plane of this file."""
+    with device_scene(tmp_path_factory.mktemp("audit")) as scene:
         yield scene
 
 
@@ -186,33 +181,6 @@ def test_devices_are_given_up_for_a_waiting_pod_of_higher_priority(scene: Device
         assert "DevicesLost" in scene.events()
         scene.patch(f"{PODS}/slow", {"metadata": {"finalizers": None}})
     assert history.doubled == {}
-
-
-@pytest.mark.long
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("lab", [None, "4"], indirect=True, ids=["usual clients", "4 requests a second"])
-def test_gangs_that_race_rivals_are_whole_and_no_device_is_doubled(scene: DeviceScene) -> None:
-    """Four gangs of two and rivals for all devices, created at once in random order."""
-    for number in range(RACES):
-        with scene.history() as history, Leader(scene):
-            rivals = [pod(f"rival-{i}", "") for i in range(RIVALS)]
-            members = [member(f"g{of}-{i}", f"g{of}") for of in range(4) for i in range(2)]
-            for of in range(4):
-                scene.ask("POST", GANGS, gang(f"g{of}", 2))
-            scene.create_shuffled([*rivals, *members], seed=number)
-            scene.wait(lambda: settled(scene), "all pods to be bound or to wait")
-            whole = {f"g{of}": len(scene.bound(f"g{of}")) for of in range(4)}
-        assert set(whole.values()) <= {0, 2}, (number, whole)
-        assert history.doubled == {}, number
-        scene.clear()
-
-
-def settled(scene: DeviceScene) -> bool:
-    """Whether each gang is bound or has no plan, and each rival is bound or unschedulable."""
-    bound = scene.bound("")
-    counts = [len([name for name in bound if name.startswith(f"g{of}-")]) for of in range(4)]
-    gangs = [count == 2 or not scene.holds(f"g{of}") for of, count in enumerate(counts)]
-    return all(gangs) and all(each["metadata"]["name"] in bound or unschedulable(each) for each in scene.pods("rival"))
 
 
 def test_the_controller_cannot_touch_a_claim_that_it_has_not_allocated(scene: DeviceScene) -> None:
