@@ -342,6 +342,7 @@ def device_scene(
         scene.ask("POST", TEMPLATES, {"metadata": {"name": "one"}, "spec": {"spec": claim_spec()}})
         account = f"{DEFAULT}/serviceaccounts/default"
         scene.wait(lambda: plane.request("GET", account).get("kind") == "ServiceAccount", "a service account")
+        scene.wait(lambda: "items" in plane.request("GET", GANGS), "the API server to serve Gangs")
         yield scene
 
 
