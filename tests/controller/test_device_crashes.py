@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from controller_scene import GANGS, PODS, Leader, Scene, gang, leading, member
 from local_api.resources import Resource
-from local_api.server import UNREACHABLE, Fault, local_api
+from local_api.server import UNREACHABLE, Fault, local_api, refused
 from local_api.store import Object, RefusedError
 
-from controller.acting import holding
+from controller.acting import pods_in_flight
 
 GROUP = "resource.k8s.io"
 RESOURCES = (
@@ -137,23 +137,45 @@ def test_devices_of_a_gang_that_is_changed_are_given_up(scene: Scene) -> None:
 
 def test_a_nominated_pod_that_never_starts_is_named(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as a pod of a gang that ignores its claims: it keeps its nomination, and lacks devices."""
-    monkeypatch.setattr(holding, "REPORTED_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(pods_in_flight, "REPORTED_AFTER_SECONDS", 0.0)
     named = [{"name": "gpu", "resourceClaimName": "lacking"}]
     scene.api.create(CLAIMS, {"metadata": {"name": "lacking"}, "spec": SPEC})
     scene.api.create(PODS, member("stuck", "", cpu=0, gated=False, resourceClaims=named))
     scene.api.ask("PATCH", f"{PODS}/stuck/status", {"status": {"nominatedNodeName": "n1"}}, MERGE)
     submit(scene)
 
-    def message() -> str:
-        held_soon(scene)
-        return str((scene.api.ask("GET", f"{GANGS}/llm").get("status") or {}).get("message", ""))
-
     with leading(scene):
-        scene.api.wait(lambda: "waits for pod default/stuck" in message(), "the pod to be named")
+        scene.api.wait(lambda: held_soon(scene) and "waits for pod default/stuck" in message(scene), "the pod's name")
         assert not any(map(scene.released, NAMES))
         scene.api.ask("DELETE", f"{PODS}/stuck")
         scene.finish(*NAMES)
-    assert "stuck" not in message()
+    assert "stuck" not in message(scene)
+
+
+def test_rights_that_are_withdrawn_while_devices_are_held_leave_a_message_and_nothing_for_ever(scene: Scene) -> None:
+    """The component of the rights is removed and installed again. Then the gang is deleted."""
+    denied = refused(403, "Forbidden", "devices are forbidden: User phalanx-controller cannot patch them")
+    submit(scene)
+    with leading(scene):
+        scene.api.wait(lambda: any(held_soon(scene).values()), "a held device")
+        scene.api.fault(rf"(POST|PATCH|DELETE) {ROOT}/", *[denied] * 10_000)
+        scene.api.wait(lambda: held_soon(scene) and "devices are forbidden" in message(scene), "the refusal")
+    scene.api.fault(rf"GET {ROOT}/(?!deviceclasses)", *[denied] * 10_000)
+    with leading(scene):
+        scene.api.wait(lambda: "install the component manifests/devices" in message(scene), "the advice")
+        assert not any(map(scene.released, NAMES))
+        assert any(held(scene).values()), "the devices are held meanwhile"
+    scene.api.mend()
+    with leading(scene):
+        scene.api.wait(lambda: all(held_soon(scene).values()), "all devices to be held")
+        scene.api.ask("DELETE", f"{GANGS}/llm")
+        scene.api.wait(lambda: not any(held_soon(scene).values()), "the devices to be free")
+        scene.api.wait(lambda: not items(scene, RULES), "the rules to be gone")
+
+
+def message(scene: Scene) -> str:
+    """The message in the gang's status."""
+    return str(scene.status().get("message", ""))
 
 
 def held_soon(scene: Scene) -> dict[str, list[tuple[str, str]]]:
