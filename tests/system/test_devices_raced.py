@@ -58,7 +58,7 @@ def test_no_gang_starts_in_part_and_no_device_is_doubled(lab: DeviceScene) -> No
         assert history.doubled == {}, seed
         assert set(bound) <= {0, MEMBERS}, (seed, bound)
         results.update({"races": 1, "whole gangs": bound.count(MEMBERS), "waiting gangs": bound.count(0)})
-        print(f"seed {seed}: {dict(results)}, {time.monotonic() - begun:.0f} s")  # noqa: T201 - the table of a long run
+        print(f"seed {seed}: {dict(results)}, {time.monotonic() - begun:.0f} s", flush=True)  # noqa: T201 - the table of a long run
         lab.clear()
 
 
