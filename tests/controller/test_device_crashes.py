@@ -57,20 +57,21 @@ def dies_before(scene: Scene, number: int) -> None:
         leaders.append(first)
 
         def over() -> bool:
-            free_claims_of_gone_pods(scene)
+            end_victims(scene)
             scene.answer_probes()
             return first.over or all(map(scene.released, NAMES))
 
         scene.api.wait(over, "the death")
     scene.api.mend()
-    free_claims_of_gone_pods(scene)
+    end_victims(scene)
 
 
-def free_claims_of_gone_pods(scene: Scene) -> None:
-    """Delete the claims of pods that have been evicted, as the controller of claims does."""
-    for claim in items(scene, CLAIMS):
-        name = claim["metadata"]["name"]
-        if name.startswith("low-") and not scene.pod(name):
+def end_victims(scene: Scene) -> None:
+    """Let evicted pods end, and delete their claims, as kubelets and the controller of claims do."""
+    for pod in items(scene, PODS):
+        name = pod["metadata"]["name"]
+        if name.startswith("low-") and pod["metadata"].get("deletionTimestamp"):
+            scene.gone(name)
             scene.api.ask("DELETE", f"{CLAIMS}/{name}")
 
 
@@ -127,7 +128,7 @@ def test_the_next_leader_finishes_what_gives_up_yields_or_evicts(
     with leading(scene):
 
         def released() -> bool:
-            free_claims_of_gone_pods(scene)
+            end_victims(scene)
             scene.answer_probes()
             return all(map(scene.released, NAMES))
 
