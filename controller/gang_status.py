@@ -119,6 +119,8 @@ class Notes:
     """The message to show, as one line; "" selects the message of the phase."""
     untried: str = ""
     """The message about released members that no scheduler tries; "" if there are none."""
+    devices: str = ""
+    """The message about devices that cannot be taken now, or that are not held; "" if there is none."""
     timed_out: bool | None = None
     """Whether the gang's schedule timeout is over. None: the condition TimedOut keeps its value until the gang is
     released, and is False from then on.
@@ -151,7 +153,7 @@ def gang_status(
     withdrawal = withdrawal or still_withdrawn(before, released=phase.released)
     why_withdrawn = withdrawal.in_full if withdrawal is not None else ""
     message = notes.message or _message(gang, phase, decision, plan)
-    message = _all_on_one_line(message, notes.untried, why_withdrawn)
+    message = _all_on_one_line(message, notes.untried, notes.devices, why_withdrawn)
     timed_out = _timed_out(phase, before, reported=notes.timed_out)
     conditions = _conditions(gang, phase, reason, message, timed_out=timed_out)
     conditions += _ever_complete(gang, phase, before, withdrawal)

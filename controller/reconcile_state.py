@@ -92,7 +92,9 @@ class Effects:
     stays: str = ""
     """Why a gang that asks for restarts and has lost a member is not restarted now; "" for any other gang."""
     awaited: str = ""
-    """The message about a pod for which the gang waits before it takes devices; "" if there is none."""
+    """The message about what keeps the gang from taking its devices, such as a pod or a refused write; "" if nothing
+    does.
+    """
     failed: str = ""
     """The message about an internal error at this gang, which is skipped until its back-off ends; "" without one."""
     plan: Plan | None = None

@@ -291,8 +291,12 @@ class ClusterCache:
         return [*further, *(each for each in self._of_devices if each.wanted)]
 
     def age(self) -> float:
-        """Return the seconds since the last data from the API server, on the watch that has been silent longest."""
-        return max(each.last_event_age for each in self._reflectors)
+        """Return the seconds since the last data from the API server, on the watch that has been silent longest.
+
+        The watches of devices count while they are wanted and the API server serves and allows them.
+        """
+        of_devices = (each for each in self._of_devices if each.wanted and each.served)
+        return max(each.last_event_age for each in (*self._reflectors, *of_devices))
 
     def relists(self) -> int:
         """Return how often resources had to be listed again because a watch was lost, in total."""

@@ -6,10 +6,12 @@ seen the pods that were written before it, but not that it has seen the claims (
 
 import secrets
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
+from cluster.devices.allocation import DeviceId
 from cluster.devices.holdings import DeviceView
 from controller.acting.probe import PODS_PATH, PROBE, PROBE_PRIORITY_CLASS, Probes, never_run
+from controller.release.devices import Wanted
 from controller.writes.writer import Writer, Written, claim_path
 from kube.devices import ResourceClaim
 from kube.keys import SYSTEM_NAMESPACE
@@ -110,24 +112,16 @@ class ClaimProbes(Probes):
         return self._writer.create(PODS_PATH, pod)
 
 
-class Wanted(NamedTuple):
-    """A probe that a plan asks for. `version`: the resourceVersion of the last rule of the plan, as a number.
-
-    `node` and `spec`: the probe goes there and has a claim with this spec (`controller.release.devices.wanting`).
-    """
-
-    version: int
-    node: str
-    spec: Mapping[str, Any]
-
-
 class TaintProbes(ClaimProbes):
     """Probes that want a tainted device, to learn whether the scheduler has seen the rules that taint devices.
 
     Such a probe could be scheduled if its device were not tainted. Rules come by one watch, in order, so the probe of
     the last rule covers all rules. If the scheduler has not seen the rule yet, it chooses the device. It then fails to
     write that to the claim, because the API server refuses it (manifests/devices/guard.yaml). The reason of the probe's
-    condition is then not Unschedulable, and another probe is sent. A refusal may also mean that the device is taken.
+    condition is then not Unschedulable, and another probe is sent.
+
+    The scheduler also refuses a probe whose device another claim has. So a probe proves nothing if its device was free
+    when the probe was sent and is allocated when it has been tried.
     """
 
     kind = "taints"
@@ -135,6 +129,15 @@ class TaintProbes(ClaimProbes):
     def __init__(self, writer: Writer) -> None:
         super().__init__(writer)
         self._asked: dict[str, Wanted] = {}
+        self._device: DeviceId | None = None
+        """The device that the present probe wants; None if it was not free when the probe was sent."""
+        self._allocated: Collection[DeviceId] = ()
+        """The devices that have a claim at present."""
+
+    def read_with(self, pods: Iterable[Pod], view: DeviceView) -> None:
+        """Check whether the scheduler has tried the present probe, and whether its device is still free."""
+        self._allocated = view.holders
+        super().read_with(pods, view)
 
     def ask(self, plan_id: str, wanted: Wanted) -> bool:
         """Return whether the scheduler has seen the rules of this plan. If that is not known, ask for a probe."""
@@ -151,12 +154,15 @@ class TaintProbes(ClaimProbes):
         if not asked:
             return None
         last = max(asked, key=lambda each: each.version)
+        self._device = last.device
         field = {"key": "metadata.name", "operator": "In", "values": [last.node]}
         terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
         affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
         return self._with_claim(last.spec, nodeSelector={}, affinity=affinity, tolerations=[{"operator": "Exists"}])
 
     def _proves(self, probe: Pod) -> bool:
+        if self._device in self._allocated:
+            return False
         return any(each.type == "PodScheduled" and each.reason == _UNSCHEDULABLE for each in probe.status.conditions)
 
 

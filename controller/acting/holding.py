@@ -5,12 +5,13 @@ deletion of the rules. Between two of them the scheduler must have seen the earl
 is derived from claims and rules, so a new leader continues where the last one stopped.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 
 from cluster.devices.allocation import DeviceId
 from cluster.devices.holdings import DeviceView
-from controller.acting.device_probes import ClaimProbes, TaintProbes, Wanted
+from controller.acting.device_probes import ClaimProbes, TaintProbes
+from controller.acting.pods_in_flight import PodsInFlight
 from controller.cluster_view import ClusterView
 from controller.reconcile_state import Effects, ReconcileState
 from controller.release.devices import (
@@ -28,7 +29,7 @@ from controller.release.devices import (
     yielding_rule,
 )
 from controller.release.next_step import GiveUp, Hold, Taint, Untaint, Yield
-from controller.writes.writer import Writer, Written
+from controller.writes.writer import Result, Writer, Written
 from gangs.model import Gang
 from kube.devices import DeviceTaintRule, ResourceClaim
 from kube.keys import GATE, TAKING, YIELDING
@@ -37,19 +38,13 @@ from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 DeviceStep = Taint | GiveUp | Hold | Yield | Untaint
 """A step about devices for which the controller writes."""
 RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
-REPORTED_AFTER_SECONDS = 5.0
-"""Seconds for which a gang waits for a pod that is about to be bound before the gang's status says so.
-
-kube-scheduler writes the claims of most pods within a second. A nominated pod may wait for minutes, such as one that
-lacks devices or waits for its victims.
-"""
 
 
 class DeviceHolder:
     """Carries out the steps about devices of all gangs.
 
-    It remembers which plans probes have confirmed, and since when plans wait for pods that are about to be bound. The
-    memory is not durable.
+    It remembers which plans probes have confirmed, and for which pods plans wait that are about to be bound. The memory
+    is not durable.
     """
 
     def __init__(self, writer: Writer, *, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -57,8 +52,7 @@ class DeviceHolder:
         self._clock = clock
         self._claim_probes = ClaimProbes(writer)
         self._taint_probes = TaintProbes(writer)
-        self._waiting: dict[str, float] = {}
-        """By plan: the time, on the monotonic clock, since when it waits for pods that are about to be bound."""
+        self._in_flight = PodsInFlight(clock)
 
     def read(self, cluster_view: ClusterView) -> None:
         """Check whether the scheduler has tried the present probes."""
@@ -77,7 +71,7 @@ class DeviceHolder:
             probes.keep(plan_ids)
             probes.send()
             probes.clean(view)
-        self._waiting = {plan_id: since for plan_id, since in self._waiting.items() if plan_id in plan_ids}
+        self._in_flight.keep(plan_ids)
         needed = {each.record.plan_id for each in gang_states if each.record is not None and _is_taking(each, view)}
         self._delete_rules(each for each in view.rules if is_rule(each, TAKING) and plan_of(each) not in needed)
         self._delete_rules(each for each in view.rules if is_rule(each, YIELDING) and _is_free(each, view))
@@ -101,8 +95,8 @@ class DeviceHolder:
         if gang_state.record is None:
             return Effects()
         plan_id = gang_state.record.plan_id
-        self._taint_probes.forget(plan_id)
-        return Effects.of(
+        self._forget_rules(plan_id)
+        return _effects(
             self._writer.all(partial(self._writer.create, RULES, taking_rule(plan_id, pool)) for pool in pools)
         )
 
@@ -113,10 +107,11 @@ class DeviceHolder:
         about to bind a pod for which it chose a device before that.
         """
         if not self._seen_rules(devices):
-            return Effects()
+            return _refused(self._taint_probes.refusal)
         if (waiting := self._wait_for_pods(devices, cluster_view)) is not None:
             return waiting
         self._claim_probes.forget(devices.plan_id)
+        self._in_flight.forget(devices.plan_id)
         now = rfc3339(self._clock.wall())
         answers = self._writer.each(
             partial(self._writer.allocate, each.claim, allocation_status(each, devices.view, now), devices.plan_id)
@@ -127,14 +122,14 @@ class DeviceHolder:
         held = all(answer and answer[-1].done for answer in answers)
         if held and {each.allocation for each in claims} == {each.allocation for each in devices.unheld}:
             self._claim_probes.want(devices.plan_id)
-        return Effects.of(written, settled=held)
+        return _effects(written, settled=held)
 
     def untaint(
         self, gang_state: ReconcileState, rules: Iterable[DeviceTaintRule], cluster_view: ClusterView
     ) -> Effects:
         """Delete these rules once the scheduler has seen the allocations of the plan."""
         waiting = self.wait_for_scheduler(gang_state, cluster_view)
-        return waiting if waiting is not None else Effects.of(self._delete_rules(rules))
+        return waiting if waiting is not None else _effects(self._delete_rules(rules))
 
     def wait_for_scheduler(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects | None:
         """Return None if the scheduler has seen all allocations of the plan, and binds no pod that may double one.
@@ -143,17 +138,16 @@ class DeviceHolder:
         """
         record = gang_state.record
         if record is None or not self._claim_probes.seen(record.plan_id):
-            return Effects()
+            return _refused(self._claim_probes.refusal)
         return self._wait_for_pods(device_plan(gang_state.gang, record, cluster_view.devices), cluster_view)
 
     def _wait_for_pods(self, devices: DevicePlan, cluster_view: ClusterView) -> Effects | None:
         """Return the effects of waiting for a pod that the scheduler is about to bind; None if there is no such pod."""
-        pod = in_flight(devices.view, cluster_view.live.values(), _nodes(devices))
+        pods = in_flight(devices.view, cluster_view.live.values(), _nodes(devices))
+        pod = self._in_flight.first(devices.plan_id, pods)
         if pod is None:
-            self._waiting.pop(devices.plan_id, None)
             return None
-        now = self._clock.monotonic()
-        if now - self._waiting.setdefault(devices.plan_id, now) < REPORTED_AFTER_SECONDS:
+        if not self._in_flight.is_long(devices.plan_id):
             return Effects(watched=True)
         node = pod.status.nominated_node_name
         text = f"waits for pod {pod.key}, which is nominated for node {node} and may take devices there: delete the pod"
@@ -173,17 +167,24 @@ class DeviceHolder:
             rules += [taking_rule(devices.plan_id, pool) for pool in devices.untainted]
             missing = [each for each in rules if each["metadata"]["name"] not in existing]
             if missing:
-                self._taint_probes.forget(devices.plan_id)
-                return Effects.of([self._writer.create(RULES, each) for each in missing])
+                self._forget_rules(devices.plan_id)
+                return _effects([self._writer.create(RULES, each) for each in missing])
             if not self._seen_rules(devices):
-                return Effects()
+                return _refused(self._taint_probes.refusal)
         held = (each.claim for each in devices.claims if each.as_planned)
-        return self.give_up(gang_state, [claim for claim in held if claim is not None and is_ours(claim)])
+        own = [claim for claim in held if claim is not None and is_ours(claim)]
+        return self.give_up(gang_state, own) if own else Effects(awaited=_doubled_text(devices))
 
     def give_up(self, gang_state: ReconcileState, claims: Iterable[ResourceClaim]) -> Effects:
-        """Deallocate claims of gated members, each in one write."""
+        """Deallocate claims of gated members, each in one write.
+
+        The plan may give the devices to other claims of the gang. A probe for the rules shows nothing while they are
+        allocated, so another one is sent afterwards.
+        """
+        if gang_state.record is not None:
+            self._forget_rules(gang_state.record.plan_id)
         uids = _gated(gang_state.gang)
-        return Effects.of(self._writer.all(partial(self._writer.give_up, claim, uids) for claim in claims))
+        return _effects(self._writer.all(partial(self._writer.give_up, claim, uids) for claim in claims))
 
     def held_by(self, gang_state: ReconcileState, cluster_view: ClusterView) -> tuple[ResourceClaim, ...]:
         """Return the claims with devices that the controller has allocated for gated members of the gang."""
@@ -193,13 +194,15 @@ class DeviceHolder:
     def _seen_rules(self, devices: DevicePlan) -> bool:
         """Return whether the scheduler has seen the rules of the plan. If it is not known, ask for a probe.
 
-        Where the API server serves no rules: whether the scheduler has seen the claims, which fences off pods that it
-        is about to bind.
+        True where the API server serves no rules.
         """
-        found = wanting(devices, devices.pools[-1]) if devices.view.taints and devices.pools else None
-        if found is None:
-            return True
-        return self._taint_probes.ask(devices.plan_id, Wanted(_newest(devices.rules), *found))
+        wanted = wanting(devices) if devices.view.taints else None
+        return wanted is None or self._taint_probes.ask(devices.plan_id, wanted)
+
+    def _forget_rules(self, plan_id: str) -> None:
+        """Have another probe show that the scheduler has seen the rules of a plan."""
+        self._taint_probes.forget(plan_id)
+        self._in_flight.forget(plan_id)
 
     def _delete_rules(self, rules: Iterable[DeviceTaintRule]) -> list[Written]:
         return self._writer.all(
@@ -211,10 +214,32 @@ def _nodes(devices: DevicePlan) -> frozenset[str]:
     return frozenset(each.allocation.node for each in devices.claims)
 
 
-def _newest(rules: Iterable[DeviceTaintRule]) -> int:
-    """Return the highest resourceVersion of these rules, as a number; 0 without rules."""
-    versions = (each.metadata.resource_version for each in rules)
-    return max((int(each) for each in versions if each.isdigit()), default=0)
+def _effects(written: Collection[Written], *, settled: bool = False) -> Effects:
+    """Return the effects of writes about devices. The gang's status names a write that the API server has refused."""
+    refusal = next((each.message for each in written if each.result is Result.FAILED), "")
+    return Effects.of(written, settled=settled).then(_refused(refusal))
+
+
+def _refused(refusal: str) -> Effects:
+    """Return the effects of a write that the API server has refused, such as without the right to it.
+
+    :param refusal: its message; "" if it has refused none.
+    """
+    return Effects(awaited=f"cannot take or free devices: {refusal}", watched=True) if refusal else Effects()
+
+
+def _doubled_text(devices: DevicePlan) -> str:
+    """Return the message about a device that two claims have, of which the controller has allocated neither."""
+    claim, device, holder = next(
+        (claim.claim, device, holder)
+        for claim in devices.claims
+        if claim.as_planned and claim.claim is not None
+        for device, holder in devices.rivals(claim)
+    )
+    return (
+        f"device {device.device} of pool {device.pool} is allocated to ResourceClaim {claim.key} and to ResourceClaim "
+        f"{holder.key}: delete the pods of one of them"
+    )
 
 
 def _gated(gang: Gang) -> frozenset[str]:

@@ -7,7 +7,7 @@ nomination that was written before the probe was created. The events of the cont
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from controller.writes.writer import Writer, Written
+from controller.writes.writer import Result, Writer, Written
 from kube.keys import STOCK_SCHEDULER, SYSTEM_NAMESPACE
 from kube.objects import Pod
 
@@ -41,6 +41,8 @@ class Probes:
         """Plans whose nominations the scheduler has seen."""
         self._probe = ""
         """The UID of the present probe; "" if there is none."""
+        self.refusal = ""
+        """Why the API server refused the last probe, so that it would refuse another one, too; "" if it did not."""
         self._over: list[Pod] = []
         """Obsolete probes, which the next `send` deletes."""
 
@@ -117,6 +119,7 @@ class Probes:
         written = self._create()
         if written is None:
             return
+        self.refusal = written.message if written.result is Result.FAILED else ""
         if written.done:
             self._probe = written.uid
             self._covered, self._wanted = self._wanted, set()

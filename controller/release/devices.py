@@ -6,7 +6,7 @@ The state is in the cluster: the allocations of the claims, and the DeviceTaintR
 import hashlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -14,13 +14,15 @@ from cluster.devices.allocation import ClaimAllocation, DeviceId
 from cluster.devices.holdings import DeviceView, consumers, device_id, devices_of_claim
 from controller.release.records import PlanRecord
 from gangs.model import Gang
-from kube.devices import DeviceClaim, DeviceTaintRule, ExactDeviceRequest, ResourceClaim
+from kube.devices import DeviceClaim, DeviceTaintRule, DeviceTaintSelector, ExactDeviceRequest, ResourceClaim
 from kube.keys import DEVICE_RULE, DEVICES_TAKEN, GATE, PLAN, TAKING, YIELDING
 from kube.objects import Pod
 from kube.placeholders import to_come
 
 Pool = tuple[str, str]
 """A driver, and the name of one of its pools."""
+_MOST_TOLERATIONS = 16
+"""The most tolerations that the API server accepts in a request for devices (`DeviceTolerationsMaxLength`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +208,8 @@ def claim_names(pod: Pod) -> Mapping[str, str]:
     return {entry: name or made.get(entry, "") for entry, name in named.items() if name or made.get(entry)}
 
 
-def in_flight(view: DeviceView, pods: Iterable[Pod], nodes: Container[str]) -> Pod | None:
-    """Return a pod that the scheduler may be about to bind, with devices that no claim shows yet; None if none is.
+def in_flight(view: DeviceView, pods: Iterable[Pod], nodes: Container[str]) -> Iterator[Pod]:
+    """Yield the pods that the scheduler may be about to bind, with devices that no claim shows yet.
 
     The scheduler nominates such a pod for its node first, then writes its claims, and binds it last
     (kube-scheduler, `schedule_one.go`, `bindingCycle`).
@@ -218,8 +220,7 @@ def in_flight(view: DeviceView, pods: Iterable[Pod], nodes: Container[str]) -> P
         if not pod.spec.resource_claims or pod.bound or pod.spec.scheduling_gates or pod.finished:
             continue
         if pod.status.nominated_node_name in nodes and not _has_all_devices(pod, view):
-            return pod
-    return None
+            yield pod
 
 
 def _has_all_devices(pod: Pod, view: DeviceView) -> bool:
@@ -251,6 +252,11 @@ def taking_rule(plan_id: str, pool: Pool) -> dict[str, Any]:
     return _rule(TAKING, plan_id, {"driver": driver, "pool": name})
 
 
+def _taint_value(purpose: str, plan_id: str) -> str:
+    """Return the value of a rule's taint. Each plan has its own, so a probe can tolerate the taints of other plans."""
+    return f"{purpose}-{hashlib.sha256(plan_id.encode()).hexdigest()[:16]}"
+
+
 def yielding_rule(plan_id: str, device: DeviceId) -> dict[str, Any]:
     """Return the manifest of the rule that keeps new claims off a device that two claims have."""
     return _rule(YIELDING, plan_id, {"driver": device.driver, "pool": device.pool, "device": device.device})
@@ -268,7 +274,7 @@ def _rule(purpose: str, plan_id: str, selector: Mapping[str, str]) -> dict[str, 
         },
         "spec": {
             "deviceSelector": dict(selector),
-            "taint": {"key": DEVICES_TAKEN, "value": purpose, "effect": "NoSchedule"},
+            "taint": {"key": DEVICES_TAKEN, "value": _taint_value(purpose, plan_id), "effect": "NoSchedule"},
         },
     }
 
@@ -343,18 +349,83 @@ def _concerns(config: Mapping[str, Any], used: Iterable[str]) -> bool:
     return not names or any(each in names or each.partition("/")[0] in names for each in used)
 
 
-def wanting(devices: DevicePlan, pool: Pool) -> tuple[str, dict[str, Any]] | None:
-    """Return a node, and the spec of a claim that wants a device of this pool there, like a claim of the plan.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A probe that could be scheduled if the rules of a plan did not taint the pool of its device.
 
-    The claim tolerates no taint. None if no claim of the plan wants a device of the pool.
+    `version`: the resourceVersion of the rule that taints the pool, as a number. `node` and `spec`: the probe goes to
+    this node and has a claim with this spec. `device`: the device that it could get; None if all devices in question
+    are allocated, so that the probe shows less.
     """
+
+    version: int
+    node: str
+    spec: Mapping[str, Any]
+    device: DeviceId | None
+
+
+def wanting(devices: DevicePlan) -> Wanted | None:
+    """Return the probe that shows when the scheduler has seen the rules of the plan; None if no probe can show it.
+
+    The probe asks for a planned device that is free, like the claim of the plan does. Of the pools with such a device,
+    it is the pool of the newest rule, because the scheduler sees rules in the order of their writes. The claim of the
+    probe tolerates all taints of the device except those of the plan: otherwise the scheduler would refuse the probe
+    for another taint, and the refusal would show nothing.
+    """
+    holders = devices.view.holders
+    found = max(_tainted(devices), key=lambda each: (each.device not in holders, each.version), default=None)
+    if found is None:
+        return None
+    exactly: dict[str, Any] = {
+        "deviceClassName": found.request.device_class_name,
+        "selectors": [msgspec.to_builtins(each) for each in found.request.selectors],
+    }
+    if tolerations := _tolerations_of_others(devices, found.device):
+        exactly["tolerations"] = tolerations
+    spec = {"devices": {"requests": [{"name": "probe", "exactly": exactly}]}}
+    return Wanted(found.version, found.node, spec, None if found.device in holders else found.device)
+
+
+class _Tainted(NamedTuple):
+    """A planned device in a pool that a rule of the plan taints. `version`: the rule's resourceVersion."""
+
+    version: int
+    device: DeviceId
+    node: str
+    request: ExactDeviceRequest
+
+
+def _tainted(devices: DevicePlan) -> Iterator[_Tainted]:
+    """Yield the planned devices in pools that a rule of the plan taints."""
+    versions = {
+        (at.driver, at.pool): int(rule.metadata.resource_version or 0)
+        for rule in devices.rules
+        if (at := rule.spec.device_selector) is not None
+    }
     for planned in devices.claims:
         requests = dict(_requests(planned.claim.spec.devices)) if planned.claim is not None else {}
         for each in planned.allocation.devices:
-            if (each.device.driver, each.device.pool) != pool or each.admin_access or each.request not in requests:
-                continue
-            request = requests[each.request]
-            selectors = [msgspec.to_builtins(each) for each in request.selectors]
-            wanted = {"deviceClassName": request.device_class_name, "selectors": selectors}
-            return planned.allocation.node, {"devices": {"requests": [{"name": "probe", "exactly": wanted}]}}
-    return None
+            version = versions.get((each.device.driver, each.device.pool))
+            if version is not None and not each.admin_access and each.request in requests:
+                yield _Tainted(version, each.device, planned.allocation.node, requests[each.request])
+
+
+def _tolerations_of_others(devices: DevicePlan, device: DeviceId) -> list[dict[str, str]]:
+    """Return the tolerations of all taints of a device, except those by which the plan takes its devices."""
+    own = {each.metadata.name for each in devices.rules}
+    rules = (each.spec for each in devices.view.rules if each.metadata.name not in own)
+    taints = [each.taint for each in rules if _selects(each.device_selector, device)]
+    for each in devices.view.partitions.slices:
+        if (each.spec.driver, each.spec.pool.name) == (device.driver, device.pool):
+            taints += [taint for one in each.spec.devices if one.name == device.device for taint in one.taints]
+    values = dict.fromkeys((each.key, each.value) for each in taints)
+    found = [{"key": key, "operator": "Equal", "value": value} for key, value in values]
+    return found[:_MOST_TOLERATIONS]
+
+
+def _selects(selector: DeviceTaintSelector | None, device: DeviceId) -> bool:
+    """Return whether the selector of a rule selects this device."""
+    if selector is None:
+        return False
+    pairs = (selector.driver, device.driver), (selector.pool, device.pool), (selector.device, device.device)
+    return all(wanted is None or wanted == actual for wanted, actual in pairs)

@@ -470,16 +470,19 @@ def _before_devices_are_held(devices: DevicePlan, running: tuple[PlannedVictim, 
     :param running: the victims that are still to be evicted.
     """
     step: Step | None = None
-    if not devices.view.known or devices.missing:
+    if not devices.view.known:
+        step = AwaitClaims(())
+    elif devices.missing:
         step = AwaitClaims(devices.missing)
     elif devices.doubled:
         step = Yield(devices, devices.doubled)
+    elif devices.unheld and devices.untainted:
+        # Before claims are given up: the plan may give their devices to other claims of the gang.
+        step = Taint(devices.untainted)
     elif devices.misallocated:
         step = GiveUp(devices.misallocated)
     elif not devices.unheld:
         step = Untaint(devices, devices.rules) if devices.rules else None
-    elif devices.untainted:
-        step = Taint(devices.untainted)
     elif not running:
         holders = tuple(each for claim in devices.unheld for each in devices.rivals(claim))
         step = AwaitDevices(holders) if holders else Hold(devices, devices.unheld)

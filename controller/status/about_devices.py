@@ -1,8 +1,10 @@
-"""The reason and the message in a gang's status while its plan waits for claims or devices."""
+"""The reason and the message in a gang's status while its plan waits for claims or devices, or has none held yet."""
 
 from controller.gang_status import CLAIMS_MISSING, DEVICES_LEAVING
 from controller.release.next_step import AwaitClaims, AwaitDevices, Step
-from planning.messages.wording import listed
+from controller.release.records import PlanRecord
+from gangs.model import Gang
+from planning.messages.wording import compressed, listed
 
 _NAMED = 3
 """The most claims that a message names."""
@@ -21,6 +23,18 @@ def about_devices(step: Step) -> tuple[str, str]:
         holders = _some([f"ResourceClaim {claim.key} to free {device.device}" for device, claim in step.holders])
         return DEVICES_LEAVING, f"capacity is reserved; waits for {holders}"
     return "", ""
+
+
+def devices_not_held(gang: Gang, record: PlanRecord | None) -> str:
+    """Return the message about the devices of expected pods, whose claims do not exist yet; "" if there are none."""
+    coming = [member.pod.metadata.name for member in gang.to_come]
+    if record is None or not coming:
+        return ""
+    needing = {name for claim in record.claims if set(claim.pods) <= set(coming) for name in claim.pods}
+    names = [name for name in coming if name in needing]
+    if not names:
+        return ""
+    return f"the devices of {compressed(names)} are not held before {'it exists' if len(names) == 1 else 'they exist'}"
 
 
 def _some(names: list[str]) -> str:

@@ -26,7 +26,7 @@ from controller.release.next_step import (
 )
 from controller.release.records import PlannedVictim, successors_patch
 from controller.release.wholeness import Withdrawal, WithdrawalReason, still_withdrawn
-from controller.status.about_devices import about_devices
+from controller.status.about_devices import about_devices, devices_not_held
 from controller.status.conditions import GATED, Condition, differs, member_conditions
 from controller.status.evicted_gangs import evicted_gangs, objects_of
 from controller.status.fair_turns import LEISURELY, in_turns, turn_of
@@ -385,9 +385,8 @@ class Reporter:
         notes = Notes(
             reason=ROOM_TAKEN if stuck else reason,
             message=gang_state.failed or wording.stranded(stuck) or message,
-            untried="; ".join(
-                filter(None, (effects.untried, effects.stays, effects.awaited, predecessors_message(awaited)))
-            ),
+            untried="; ".join(filter(None, (effects.untried, effects.stays, predecessors_message(awaited)))),
+            devices=effects.awaited or (devices_not_held(gang_state.gang, gang_state.record) if phase.planned else ""),
             timed_out=False if gang_state.timed_out and phase.released else gang_state.timed_out,
             withdrawal=effects.withdrawal,
         )

@@ -158,6 +158,12 @@ class Scene:
         with suppress(RefusedError):
             self.api.ask("PATCH", path, {"status": {"conditions": [tried]}}, "application/strategic-merge-patch+json")
 
+    def answer_probes(self) -> None:
+        """The scheduler has tried all probes."""
+        for probe in self.probes():
+            if "conditions" not in probe["status"]:
+                self.answer(probe["metadata"]["name"])
+
     def bind(self, *names: str) -> None:
         """The scheduler binds pods to where they are nominated."""
         for name in names:
@@ -170,9 +176,7 @@ class Scene:
         """Be the scheduler until these run."""
 
         def done() -> bool:
-            for probe in self.probes():
-                if "conditions" not in probe["status"]:
-                    self.answer(probe["metadata"]["name"])
+            self.answer_probes()
             for name in names:
                 if self.nominated(name) != [""] and not self.gated(name) and self.nodes(name) == [""]:
                     self.bind(name)

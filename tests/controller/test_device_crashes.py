@@ -1,121 +1,144 @@
-"""A leader that dies before any write while it takes devices, on the local API server: the next leader finishes.
+"""A leader that dies before any write about devices, on the local API server: the next leader finishes.
 
 n1, n2, n3: 4 cpu and two devices each. The gang `llm`: pods a and b of 4 cpu, each with a claim of a template. The test
 plays the scheduler and the controller of claims.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
+from claims_scene import (
+    CLAIMS,
+    MERGE,
+    NAMES,
+    ROOT,
+    RULES,
+    SPEC,
+    finish_with_devices,
+    furnished_with_devices,
+    held,
+    held_soon,
+    items,
+    message,
+    refuse_double,
+    run_with_device,
+    submit,
+)
 from controller_scene import GANGS, PODS, Leader, Scene, gang, leading, member
-from local_api.resources import FOR_DEVICES
-from local_api.server import UNREACHABLE, Fault, local_api
-from local_api.store import Object, RefusedError
+from local_api.server import UNREACHABLE, Fault, refused
 
-from controller.acting import holding
+from controller.acting import pods_in_flight
 
-GROUP = "resource.k8s.io"
-ROOT = f"/apis/{GROUP}/v1"
-CLAIMS = f"{ROOT}/namespaces/default/resourceclaims"
-SYSTEM_CLAIMS = f"{ROOT}/namespaces/phalanx-system/resourceclaims"
-RULES = f"{ROOT}/devicetaintrules"
-DRIVER = "gpu.example.com"
-NAMES = ("a", "b")
-MERGE = "application/merge-patch+json"
 WRITES = 24
 """As many writes as the gang costs up to its release, those of probes included."""
-SPEC = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu", "count": 1}}]}}
+MORE_WRITES = 44
+"""As many writes as the gang costs that gives devices up first, or evicts pods."""
+ANYWHERE = {"required": None, "topology": None}
+LOW, HIGH = {"priorityClassName": "low"}, {"priorityClassName": "high"}
 
 
 @pytest.fixture
 def scene() -> Iterator[Scene]:
     """The cluster with devices, and without a controller."""
-    with local_api(*FOR_DEVICES) as api:
-        found = Scene(api)
-        found.furnish()
-        selector = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
-        api.create(f"{ROOT}/deviceclasses", {"metadata": {"name": "gpu"}, "spec": {"selectors": [selector]}})
-        api.create(f"{ROOT}/resourceslices", *map(devices_of_node, ("n1", "n2", "n3")))
-        template = {"metadata": {"name": "one"}, "spec": {"spec": SPEC}}
-        api.create(f"{ROOT}/namespaces/default/resourceclaimtemplates", template)
+    with furnished_with_devices() as found:
         yield found
 
 
-def devices_of_node(name: str) -> Object:
-    pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
-    spec = {"driver": DRIVER, "nodeName": name, "pool": pool, "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}]}
-    return {"metadata": {"name": name}, "spec": spec}
-
-
-def submit(scene: Scene) -> None:
-    """Create the gang, its members and their claims."""
-    scene.api.create(GANGS, gang())
-    for name in NAMES:
-        named = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
-        scene.api.create(PODS, member(name, resourceClaims=named))
-        scene.api.create(CLAIMS, {"metadata": {"name": f"{name}-gpu"}, "spec": SPEC})
-        made = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": f"{name}-gpu"}]}
-        scene.api.ask("PATCH", f"{PODS}/{name}/status", {"status": made}, MERGE)
-
-
-def held(scene: Scene) -> dict[str, list[tuple[str, str]]]:
-    """The devices of each claim, by its name."""
-    found = {}
-    for claim in scene.api.ask("GET", CLAIMS)["items"]:
-        allocation = (claim.get("status") or {}).get("allocation") or {"devices": {"results": []}}
-        found[claim["metadata"]["name"]] = [(e["pool"], e["device"]) for e in allocation["devices"]["results"]]
-    return found
-
-
-def items(scene: Scene, path: str) -> list[Any]:
-    """The objects of a collection."""
-    found: list[Any] = scene.api.ask("GET", path)["items"]
-    return found
-
-
-def refuse_double(scene: Scene) -> None:
-    """Fail if a device has two claims."""
-    taken = [device for devices in held(scene).values() for device in devices]
-    assert len(taken) == len(set(taken)), held(scene)
-
-
-@pytest.mark.parametrize("number", range(1, WRITES + 1))
-def test_the_next_leader_finishes(scene: Scene, number: int) -> None:
+def dies_before(scene: Scene, number: int) -> None:
+    """Lead until the write of this number, or until all members are released. The write does not arrive."""
     leaders = list[Leader]()
 
     def die() -> None:
         leaders[0].die()
 
-    submit(scene)
     writes = r"(POST|PATCH|DELETE) (?!.*/events)"
     scene.api.fault(writes, *[Fault()] * (number - 1), Fault(before=die, cut=True, carried_out=UNREACHABLE.carried_out))
     with leading(scene) as first:
         leaders.append(first)
 
         def over() -> bool:
-            for probe in scene.probes():
-                if "conditions" not in probe["status"]:
-                    scene.answer(probe["metadata"]["name"])
+            end_victims(scene)
+            scene.answer_probes()
             return first.over or all(map(scene.released, NAMES))
 
         scene.api.wait(over, "the death")
     scene.api.mend()
+    end_victims(scene)
+
+
+def end_victims(scene: Scene) -> None:
+    """Let evicted pods end, and delete their claims, as kubelets and the controller of claims do."""
+    for pod in items(scene, PODS):
+        name = pod["metadata"]["name"]
+        if name.startswith("low-") and pod["metadata"].get("deletionTimestamp"):
+            scene.gone(name)
+            scene.api.ask("DELETE", f"{CLAIMS}/{name}")
+
+
+@pytest.mark.parametrize("number", range(1, WRITES + 1))
+def test_the_next_leader_finishes(scene: Scene, number: int) -> None:
+    submit(scene)
+    dies_before(scene, number)
     refuse_double(scene)
     with leading(scene):
-        scene.finish(*NAMES)
+        finish_with_devices(scene, *NAMES)
+
+
+def hold(scene: Scene) -> None:
+    """Let a leader hold the devices of the gang, and end before it releases the gang."""
+    submit(scene, of=ANYWHERE)
+    with leading(scene):
+        scene.api.wait(lambda: all(held_soon(scene).values()), "the devices to be held")
+
+
+def lose_a_node(scene: Scene) -> None:
+    """The gang holds devices of a node that is gone: it gives them up, and takes others."""
+    hold(scene)
+    scene.api.ask("DELETE", f"/api/v1/nodes/{held(scene)['a-gpu'][0][0]}")
+
+
+def double_a_device(scene: Scene) -> None:
+    """A running pod has a device that the gang holds: the gang yields."""
+    hold(scene)
+    ((node, device),) = held(scene)["a-gpu"]
+    run_with_device(scene, "rival", node, device)
+
+
+def fill_the_cluster(scene: Scene) -> None:
+    """Pods of low priority have all cpu, and devices of which the gang needs some: it evicts two of them."""
+    for node in ("n1", "n2", "n3"):
+        run_with_device(scene, f"low-{node}", node, "gpu-0", cpu=4, **LOW)
+    for node in ("n1", "n2", "n3"):
+        run_with_device(scene, f"low-more-{node}", node, "gpu-1", cpu=0, **LOW)
+    submit(scene, of=ANYWHERE, **HIGH)
+
+
+def every(few: Sequence[int], total: int) -> list[object]:
+    """Return the numbers from 1 to `total`; all but `few` of them are for long runs only."""
+    return [pytest.param(number, marks=[] if number in few else [pytest.mark.long]) for number in range(1, total + 1)]
+
+
+@pytest.mark.parametrize("number", every(range(1, MORE_WRITES + 1, 4), MORE_WRITES))
+@pytest.mark.parametrize("begin", [lose_a_node, double_a_device, fill_the_cluster])
+def test_the_next_leader_finishes_what_gives_up_yields_or_evicts(
+    scene: Scene, begin: Callable[[Scene], None], number: int
+) -> None:
+    begin(scene)
+    dies_before(scene, number)
+    with leading(scene):
+
+        def released() -> bool:
+            end_victims(scene)
+            scene.answer_probes()
+            return all(map(scene.released, NAMES))
+
+        scene.api.wait(released, "the members to be released")
+        if begin is double_a_device:
+            assert held(scene)["rival"][0] not in [held(scene)[f"{name}-gpu"][0] for name in NAMES]
+            scene.gone("rival")
+            scene.api.ask("DELETE", f"{CLAIMS}/rival")
+        finish_with_devices(scene, *NAMES)
         scene.api.wait(lambda: not items(scene, RULES), "the rules to be gone")
-        scene.api.wait(lambda: not items(scene, SYSTEM_CLAIMS), "the claims of probes to be gone")
-    refuse_double(scene)
-    on = dict(zip(NAMES, scene.nodes(*NAMES), strict=True))
-    assert {name: held(scene)[f"{name}-gpu"][0][0] for name in NAMES} == on
-    for name in NAMES:
-        claim = scene.api.ask("GET", f"{CLAIMS}/{name}-gpu")
-        assert [each["name"] for each in claim["status"]["reservedFor"]] == [name]
-        assert claim["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
-        term = scene.pod(name)["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-        (field,) = term["nodeSelectorTerms"][0]["matchFields"]
-        assert field["values"] == [on[name]]
 
 
 def test_devices_of_a_gang_that_is_changed_are_given_up(scene: Scene) -> None:
@@ -131,34 +154,40 @@ def test_devices_of_a_gang_that_is_changed_are_given_up(scene: Scene) -> None:
 
 def test_a_nominated_pod_that_never_starts_is_named(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as a pod of a gang that ignores its claims: it keeps its nomination, and lacks devices."""
-    monkeypatch.setattr(holding, "REPORTED_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(pods_in_flight, "REPORTED_AFTER_SECONDS", 0.0)
     named = [{"name": "gpu", "resourceClaimName": "lacking"}]
     scene.api.create(CLAIMS, {"metadata": {"name": "lacking"}, "spec": SPEC})
     scene.api.create(PODS, member("stuck", "", cpu=0, gated=False, resourceClaims=named))
     scene.api.ask("PATCH", f"{PODS}/stuck/status", {"status": {"nominatedNodeName": "n1"}}, MERGE)
     submit(scene)
 
-    def message() -> str:
-        held_soon(scene)
-        return str((scene.api.ask("GET", f"{GANGS}/llm").get("status") or {}).get("message", ""))
-
     with leading(scene):
-        scene.api.wait(lambda: "waits for pod default/stuck" in message(), "the pod to be named")
+        scene.api.wait(lambda: held_soon(scene) and "waits for pod default/stuck" in message(scene), "the pod's name")
         assert not any(map(scene.released, NAMES))
         scene.api.ask("DELETE", f"{PODS}/stuck")
         scene.finish(*NAMES)
-    assert "stuck" not in message()
+    assert "stuck" not in message(scene)
 
 
-def held_soon(scene: Scene) -> dict[str, list[tuple[str, str]]]:
-    """Answer the probes of taints, but no others, so that the gang is held and not released."""
-    for probe in scene.probes():
-        if "conditions" not in probe["status"] and probe["metadata"]["labels"]["phalanx.dev/probe"] != "claims":
-            try:
-                scene.answer(probe["metadata"]["name"])
-            except RefusedError:
-                continue
-    return held(scene)
+def test_rights_that_are_withdrawn_while_devices_are_held_leave_a_message_and_nothing_for_ever(scene: Scene) -> None:
+    """The component of the rights is removed and installed again. Then the gang is deleted."""
+    denied = refused(403, "Forbidden", "devices are forbidden: User phalanx-controller cannot patch them")
+    submit(scene)
+    with leading(scene):
+        scene.api.wait(lambda: any(held_soon(scene).values()), "a held device")
+        scene.api.fault(rf"(POST|PATCH|DELETE) {ROOT}/", *[denied] * 10_000)
+        scene.api.wait(lambda: held_soon(scene) and "devices are forbidden" in message(scene), "the refusal")
+    scene.api.fault(rf"GET {ROOT}/(?!deviceclasses)", *[denied] * 10_000)
+    with leading(scene):
+        scene.api.wait(lambda: "install the component manifests/devices" in message(scene), "the advice")
+        assert not any(map(scene.released, NAMES))
+        assert any(held(scene).values()), "the devices are held meanwhile"
+    scene.api.mend()
+    with leading(scene):
+        scene.api.wait(lambda: all(held_soon(scene).values()), "all devices to be held")
+        scene.api.ask("DELETE", f"{GANGS}/llm")
+        scene.api.wait(lambda: not any(held_soon(scene).values()), "the devices to be free")
+        scene.api.wait(lambda: not items(scene, RULES), "the rules to be gone")
 
 
 def test_without_a_device_class_no_claim_is_read(scene: Scene) -> None:

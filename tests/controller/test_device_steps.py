@@ -14,6 +14,7 @@ from cluster.devices.allocation import AllocatedDevice, ClaimAllocation, DeviceI
 from cluster.devices.holdings import DeviceView
 from cluster.devices.partitions import Partitions
 from controller.release.devices import (
+    Wanted,
     allocation_status,
     device_plan,
     in_flight,
@@ -38,7 +39,7 @@ from controller.release.next_step import (
 )
 from controller.release.records import PlanRecord, claims_entry, record_from, successors_patch
 from kube.devices import DeviceTaintRule, ResourceClaim, ResourceSlice
-from kube.keys import PLAN, SYSTEM_NAMESPACE
+from kube.keys import DEVICES_TAKEN, PLAN, SYSTEM_NAMESPACE
 from kube.objects import ObjectMeta, Pod, PodResourceClaimStatus
 from kube.placeholders import HELD_FOR, PLACEHOLDER, SEAT, seat_uid
 
@@ -152,6 +153,18 @@ def test_a_claim_with_the_devices_of_an_older_plan_is_given_up() -> None:
 def test_members_whose_devices_a_new_plan_swaps_give_them_up_first() -> None:
     swapped = claim("a-gpu", device("n2"), ["a"], ours=True), claim("b-gpu", device("n1"), ["b"], ours=True)
     assert step(view(swapped, RULES)) == GiveUp(swapped)
+
+
+def test_pools_are_tainted_before_devices_that_the_plan_gives_to_other_members_are_given_up() -> None:
+    """Otherwise a rival could get the device between the two writes."""
+    swapped = claim("a-gpu", device("n2"), ["a"], ours=True), claim("b-gpu", device("n1"), ["b"], ours=True)
+    assert step(view(swapped)) == Taint(POOLS)
+    assert step(view(swapped, RULES[:1])) == Taint(POOLS[1:])
+    left_out = claim("c-gpu", device("n3"), ["c"], ours=True)
+    of = replace(gang(member("a"), member("b"), pod("c")), min_member=2)
+    of = replace(of, pod_sets=(replace(of.pod_sets[0], min_count=2),))
+    found = next_step(replace(situation(of, plan()), devices=view((*HELD, left_out))))
+    assert found == GiveUp((left_out,)), "no claim of the plan waits for a device"
 
 
 def test_a_gated_member_without_a_place_in_the_new_plan_gives_up_its_device() -> None:
@@ -334,20 +347,60 @@ def test_a_claim_that_the_scheduler_has_allocated_to_other_pods_needs_no_write()
     assert devices.unheld == ()
 
 
-def test_the_probe_wants_a_device_of_the_pool_and_tolerates_nothing() -> None:
-    devices = device_plan(gang(member("a"), member("b")), plan(), view(BARE))
-    wanted = {"deviceClassName": "gpu", "selectors": []}
-    spec = {"devices": {"requests": [{"name": "probe", "exactly": wanted}]}}
-    assert wanting(devices, POOLS[1]) == ("n2", spec)
-    assert wanting(devices, (DRIVER, "n3")) is None
+def versioned(number: int, version: int) -> DeviceTaintRule:
+    """The rule for a pool, as written at this version."""
+    found = RULES[number]
+    return msgspec.structs.replace(
+        found, metadata=msgspec.structs.replace(found.metadata, resource_version=str(version))
+    )
+
+
+def wanted_by(devices: DeviceView) -> Wanted | None:
+    """The probe for the rules of the plan."""
+    return wanting(device_plan(gang(member("a"), member("b")), plan(), devices))
+
+
+def test_the_probe_wants_a_free_device_of_the_pool_that_was_tainted_last() -> None:
+    """The rules are written side by side, so the last one in the order of pools need not be the newest."""
+    exactly = {"deviceClassName": "gpu", "selectors": []}
+    spec = {"devices": {"requests": [{"name": "probe", "exactly": exactly}]}}
+    rules = versioned(0, 7), versioned(1, 5)
+    assert wanted_by(view(BARE, rules)) == Wanted(7, "n1", spec, device("n1"))
+    # A device that its claim has already would be refused to the probe whatever the scheduler has seen.
+    assert wanted_by(view((HELD[0], BARE[1]), rules)) == Wanted(5, "n2", spec, device("n2"))
+    assert wanted_by(view(HELD, rules)) == Wanted(7, "n1", spec, None)
+    assert wanted_by(view(BARE)) is None
+
+
+def test_the_probe_tolerates_all_taints_of_its_device_except_those_of_the_plan() -> None:
+    """If it were refused for another taint, this would not show that the scheduler has seen the plan's own rule."""
+    of_user = {"metadata": {"name": "user"}, "spec": {"deviceSelector": {"driver": DRIVER}, "taint": {"key": "u"}}}
+    elsewhere = {"metadata": {"name": "x"}, "spec": {"deviceSelector": {"driver": "other"}, "taint": {"key": "x"}}}
+    of_all = {"metadata": {"name": "all"}, "spec": {"deviceSelector": {}, "taint": {"key": "all", "value": "1"}}}
+    of_none = {"metadata": {"name": "none"}, "spec": {"taint": {"key": "none"}}}
+    other_plan = taking_rule("plan-2", POOLS[1])
+    rules = (*RULES, *map(rule, (of_user, elsewhere, of_all, of_none, other_plan)))
+    devices = [{"name": "gpu-0", "taints": [{"key": "broken", "effect": "NoSchedule"}]}, {"name": "gpu-1"}]
+    spec = {"driver": DRIVER, "nodeName": "n2", "pool": {"name": "n2"}, "devices": devices}
+    slices = Partitions((msgspec.convert({"spec": spec}, ResourceSlice),))
+    found = wanted_by(replace(view((HELD[0], BARE[1]), rules), partitions=slices))
+    assert found is not None
+    (request,) = found.spec["devices"]["requests"]
+    assert request["exactly"]["tolerations"] == [
+        {"key": "u", "operator": "Equal", "value": ""},
+        {"key": "all", "operator": "Equal", "value": "1"},
+        {"key": DEVICES_TAKEN, "operator": "Equal", "value": other_plan["spec"]["taint"]["value"]},
+        {"key": "broken", "operator": "Equal", "value": ""},
+    ]
+    assert other_plan["spec"]["taint"]["value"] != taking_rule(PLAN_ID, POOLS[1])["spec"]["taint"]["value"]
 
 
 def test_a_pod_that_the_scheduler_is_about_to_bind_is_in_flight() -> None:
-    going = msgspec.structs.replace(member("a", gated=False), spec=member("a", gated=False).spec)
-    assert in_flight(view(BARE), [going], {"n1"}) is going
-    assert in_flight(view(BARE), [going], {"n2"}) is None
-    assert in_flight(view((HELD[0],)), [going], {"n1"}) is None
-    assert in_flight(view(BARE), [member("a")], {"n1"}) is None
+    going = member("a", gated=False)
+    assert [*in_flight(view(BARE), [going], {"n1"})] == [going]
+    assert [*in_flight(view(BARE), [going], {"n2"})] == []
+    assert [*in_flight(view((HELD[0],)), [going], {"n1"})] == []
+    assert [*in_flight(view(BARE), [member("a")], {"n1"})] == []
 
 
 def test_rules_select_a_pool_or_one_device() -> None:

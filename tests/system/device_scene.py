@@ -8,7 +8,8 @@ An audit log records every write to claims, with its author.
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -207,13 +208,24 @@ class History:
     @property
     def doubled(self) -> dict[tuple[str, str], list[str]]:
         """The devices that two claims had at the same time, with the names of the claims."""
-        present, found = dict[str, Object](), dict[tuple[str, str], list[str]]()
+        had, holders = dict[str, list[tuple[str, str]]](), defaultdict[tuple[str, str], list[str]](list)
+        found = dict[tuple[str, str], list[str]]()
         for event in self.recorder.events:
-            present[event.name] = event.object
+            for device in had.pop(event.name, ()):
+                holders[device].remove(event.name)
             if event.type == "DELETED":
-                del present[event.name]
-            found |= doubled(present.values())
+                continue
+            had[event.name] = devices_of(event.object)
+            for device in had[event.name]:
+                holders[device].append(event.name)
+                if len(holders[device]) > 1:
+                    found[device] = list(holders[device])
         return found
+
+    @property
+    def whole(self) -> bool:
+        """Whether no change since the start is missing: the watch has not ended."""
+        return not self.recorder.ended
 
     def now(self, prefix: str) -> list[Object]:
         """The claims that have devices now and whose names begin so."""
@@ -236,15 +248,6 @@ class History:
     def devices(self, prefix: str) -> dict[str, list[tuple[str, str]]]:
         """The devices that the claims of each pod had last, by the pod's name."""
         return {each["metadata"]["ownerReferences"][0]["name"]: devices_of(each) for each in self.last(prefix)}
-
-
-def doubled(claims: Iterable[Object]) -> dict[tuple[str, str], list[str]]:
-    """Return the devices that more than one claim has, with the names of the claims."""
-    by_device = dict[tuple[str, str], list[str]]()
-    for claim in claims:
-        for device in devices_of(claim):
-            by_device.setdefault(device, []).append(claim["metadata"]["name"])
-    return {device: names for device, names in by_device.items() if len(names) > 1}
 
 
 def devices_of(claim: Object) -> list[tuple[str, str]]:
@@ -307,15 +310,25 @@ def gang(name: str, size: int) -> Object:
 
 
 @contextmanager
-def device_scene(folder: Path, *, more: Mapping[str, Sequence[str]] | None = None) -> Iterator[DeviceScene]:
-    """Start the control plane with nodes, devices, and Phalanx's objects, without a controller."""
+def device_scene(
+    folder: Path,
+    *,
+    more: Mapping[str, Sequence[str]] | None = None,
+    nodes: Sequence[str] = NODES,
+    slice_of: Callable[[str], Object] = resource_slice,
+) -> Iterator[DeviceScene]:
+    """Start the control plane with nodes, devices, and Phalanx's objects, without a controller.
+
+    :param more: further flags, by component.
+    :param slice_of: returns the ResourceSlice of a node.
+    """
     policy, log = folder / "policy.yaml", folder / "audit.log"
     policy.write_text(AUDIT)
     flags = (f"--audit-policy-file={policy}", f"--audit-log-path={log}")
     with ControlPlane(Options(api_server=flags, more=more or {})) as plane:
         Deployment(plane).install()
         plane.apply(component_objects("devices"))
-        plane.add_nodes(map(node, NODES))
+        plane.add_nodes(map(node, nodes))
         scene = DeviceScene(plane, log)
         for name, value in (("high", 1000), ("middle", 100), ("low", 1)):
             priority_class = {"metadata": {"name": name}, "value": value}
@@ -324,11 +337,12 @@ def device_scene(folder: Path, *, more: Mapping[str, Sequence[str]] | None = Non
         parameters = [{"opaque": {"driver": DRIVER, "parameters": {"apiVersion": "v1", "kind": "Config", "mode": "x"}}}]
         spec = {"selectors": chosen, "config": parameters}
         scene.ask("POST", f"{RESOURCE}/deviceclasses", {"metadata": {"name": "gpu"}, "spec": spec})
-        for name in NODES:
-            scene.ask("POST", f"{RESOURCE}/resourceslices", resource_slice(name))
+        for name in nodes:
+            scene.ask("POST", f"{RESOURCE}/resourceslices", slice_of(name))
         scene.ask("POST", TEMPLATES, {"metadata": {"name": "one"}, "spec": {"spec": claim_spec()}})
         account = f"{DEFAULT}/serviceaccounts/default"
         scene.wait(lambda: plane.request("GET", account).get("kind") == "ServiceAccount", "a service account")
+        scene.wait(lambda: "items" in plane.request("GET", GANGS), "the API server to serve Gangs")
         yield scene
 
 

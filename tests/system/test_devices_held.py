@@ -4,14 +4,17 @@ rack r0: n0 n1      rack r1: n2 n3      each node: 64 cpu, 4 devices
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 from device_scene import (
     CLAIMS,
+    DEVICES,
     DRIVER,
     GANGS,
     JOBS,
     MERGE,
+    NODES,
     PODS,
     RESOURCE,
     TEMPLATES,
@@ -35,18 +38,18 @@ from kube.keys import PLAN, SYSTEM_NAMESPACE
 
 pytestmark = pytest.mark.controlplane
 
-
-RACES, RIVALS = 10, 12
+RARE = "rare"
+SLICES = f"{RESOURCE}/resourceslices"
+FREE = len(NODES) * DEVICES - 2
+"""The number of devices that a gang of two leaves to others."""
 MOST_WRITES = 60
 """More writes than a gang of two costs, from its first status to its last."""
 
 
 @pytest.fixture(scope="module")
-def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeviceScene]:
-    """The control plane of this file. The parameter: how many requests a second the scheduler may send."""
-    rate = getattr(request, "param", None)
-    more = {"kube-scheduler": (f"--kube-api-qps={rate}", f"--kube-api-burst={rate}")} if rate else {}
-    with device_scene(tmp_path_factory.mktemp("audit"), more=more) as scene:
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeviceScene]:
+    """The control plane of this file."""
+    with device_scene(tmp_path_factory.mktemp("audit")) as scene:
         yield scene
 
 
@@ -188,31 +191,115 @@ def test_devices_are_given_up_for_a_waiting_pod_of_higher_priority(scene: Device
     assert history.doubled == {}
 
 
-@pytest.mark.long
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("lab", [None, "4"], indirect=True, ids=["usual clients", "4 requests a second"])
-def test_gangs_that_race_rivals_are_whole_and_no_device_is_doubled(scene: DeviceScene) -> None:
-    """Four gangs of two and rivals for all devices, created at once in random order."""
-    for number in range(RACES):
-        with scene.history() as history, Leader(scene):
-            rivals = [pod(f"rival-{i}", "") for i in range(RIVALS)]
-            members = [member(f"g{of}-{i}", f"g{of}") for of in range(4) for i in range(2)]
-            for of in range(4):
-                scene.ask("POST", GANGS, gang(f"g{of}", 2))
-            scene.create_shuffled([*rivals, *members], seed=number)
-            scene.wait(lambda: settled(scene), "all pods to be bound or to wait")
-            whole = {f"g{of}": len(scene.bound(f"g{of}")) for of in range(4)}
-        assert set(whole.values()) <= {0, 2}, (number, whole)
-        assert history.doubled == {}, number
-        scene.clear()
+def test_a_gang_waits_for_devices_that_do_not_exist_yet_and_starts_whole_when_they_appear(scene: DeviceScene) -> None:
+    """Two nodes have one device each, and the gang needs four. The stock scheduler would start two pods."""
+    with rare_devices(scene, "n0", "n1"), scene.history() as history, Leader(scene):
+        one = job("llm", 4)
+        one["spec"]["template"]["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": RARE}]
+        scene.ask("POST", GANGS, gang("llm", 4))
+        scene.ask("POST", JOBS, one)
+        scene.wait(lambda: f"devices of {RARE}.example.com" in scene.status().get("message", ""), "the reason")
+        assert scene.status()["phase"] == "Unplaceable"
+        assert [each for each in scene.pods("llm") if not each["spec"].get("schedulingGates")] == []
+        assert history.now("llm") == []
+        for name in ("n2", "n3"):
+            scene.ask("POST", SLICES, rare_slice(name))
+        scene.wait(lambda: len(scene.bound("llm")) == 4, "the gang to be bound")
+        assert history.doubled == {}
+        scene.ask("DELETE", f"{JOBS}/llm?propagationPolicy=Background")
+        scene.wait(lambda: not scene.claims("llm"), "the claims to be gone")
 
 
-def settled(scene: DeviceScene) -> bool:
-    """Whether each gang is bound or has no plan, and each rival is bound or unschedulable."""
-    bound = scene.bound("")
-    counts = [len([name for name in bound if name.startswith(f"g{of}-")]) for of in range(4)]
-    gangs = [count == 2 or not scene.holds(f"g{of}") for of, count in enumerate(counts)]
-    return all(gangs) and all(each["metadata"]["name"] in bound or unschedulable(each) for each in scene.pods("rival"))
+@contextmanager
+def rare_devices(scene: DeviceScene, *nodes: str) -> Iterator[None]:
+    """A DeviceClass of which these nodes have one device each, and a template of claims for it."""
+    chosen = [{"cel": {"expression": f"device.driver == '{RARE}.example.com'"}}]
+    scene.ask("POST", f"{RESOURCE}/deviceclasses", {"metadata": {"name": RARE}, "spec": {"selectors": chosen}})
+    devices = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": RARE}}]}}
+    scene.ask("POST", TEMPLATES, {"metadata": {"name": RARE}, "spec": {"spec": devices}})
+    for name in nodes:
+        scene.ask("POST", SLICES, rare_slice(name))
+    yield
+    for each in scene.ask("GET", SLICES)["items"]:
+        if each["spec"]["driver"].startswith(RARE):
+            scene.ask("DELETE", f"{SLICES}/{each['metadata']['name']}")
+    scene.ask("DELETE", f"{TEMPLATES}/{RARE}")
+    scene.ask("DELETE", f"{RESOURCE}/deviceclasses/{RARE}")
+
+
+def rare_slice(name: str) -> Object:
+    """The slice of a node with one device of the driver rare.example.com."""
+    pool = {"name": f"{RARE}-{name}", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": f"{RARE}.example.com", "nodeName": name, "pool": pool, "devices": [{"name": "only"}]}
+    return {"metadata": {"name": f"{name}-{RARE}"}, "spec": spec}
+
+
+def dies_before_release(leader: Leader, method: str, path: str) -> None:
+    """End the leader's term before the write that would release a member."""
+    if method == "PATCH" and path.startswith(f"{PODS}/") and not path.endswith("/status"):
+        leader.die()
+
+
+def dies_before_untainting(leader: Leader, method: str, path: str) -> None:
+    """End the leader's term while it holds all devices and still taints their pools."""
+    if method == "DELETE" and "/devicetaintrules/" in path:
+        leader.die()
+
+
+def test_devices_are_held_while_the_scheduler_restarts(scene: DeviceScene) -> None:
+    """No controller runs meanwhile, and rivals want all devices."""
+    mark = scene.mark()
+    with scene.history() as history:
+        submit(scene, "llm", 2)
+        with Leader(scene, before=dies_before_release) as first:
+            scene.wait(lambda: first.term.left() <= 0, "the death before the release")
+        plan = planned(scene, "llm")
+        scheduler = scene.plane.program("kube-scheduler")
+        scheduler.kill()
+        for number in range(FREE + 4):
+            scene.ask("POST", PODS, pod(f"rival-{number}", ""))
+        scheduler.start()
+        scene.plane.await_ready("kube-scheduler")
+        scene.wait(lambda: len(scene.bound("rival")) == FREE, "the rivals to have all free devices")
+        scene.wait(lambda: len([*filter(unschedulable, scene.pods("rival"))]) == 4, "the others to wait")
+        with Leader(scene):
+            scene.wait(lambda: len(scene.bound("llm")) == 2, "the gang to be bound")
+        assert history.devices("llm") == plan
+    assert history.doubled == {}
+    assert [
+        each for each in scene.writes("kube-scheduler", "resourceclaims", mark) if each.name.startswith("llm")
+    ] == []
+
+
+def test_nothing_is_left_of_a_namespace_that_is_deleted_while_devices_are_held(scene: DeviceScene) -> None:
+    """The leader dies, too, so only the cluster tells the next one about the rules of the gang."""
+
+    def put(path: str, manifest: Object) -> None:
+        of_team = {**manifest, "metadata": {**manifest["metadata"], "namespace": "team"}}
+        scene.ask("POST", path.replace("/namespaces/default/", "/namespaces/team/"), of_team)
+
+    def in_team(path: str) -> list[Object]:
+        found: list[Object] = scene.ask("GET", path.replace("/namespaces/default/", "/namespaces/team/"))["items"]
+        return found
+
+    account = "/api/v1/namespaces/team/serviceaccounts/default"
+    scene.ask("POST", "/api/v1/namespaces", {"metadata": {"name": "team"}})
+    scene.wait(lambda: scene.plane.request("GET", account).get("kind") == "ServiceAccount", "a service account")
+    put(TEMPLATES, {"metadata": {"name": "one"}, "spec": {"spec": claim_spec()}})
+    put(GANGS, gang("llm", 2))
+    for number in range(2):
+        put(PODS, member(f"llm-{number}", "llm"))
+    with Leader(scene, before=dies_before_untainting) as first:
+        scene.wait(lambda: first.term.left() <= 0, "the devices to be held")
+    assert len([each for each in in_team(CLAIMS) if devices_of(each)]) == 2
+    assert scene.rules() != []
+    scene.ask("DELETE", "/api/v1/namespaces/team")
+    with Leader(scene):
+        scene.wait(lambda: not scene.rules() and not scene.leftovers(), "the rules and probes to be gone")
+        scene.wait(lambda: not in_team(CLAIMS), "the claims to be gone, and so the devices to be free")
+        scene.wait(lambda: scene.plane.request("GET", "/api/v1/namespaces/team").get("code") == 404, "the namespace")
+        submit(scene, "whole", 4)
+        scene.wait(lambda: len(scene.bound("whole")) == 4, "another gang to get devices")
 
 
 def test_the_controller_cannot_touch_a_claim_that_it_has_not_allocated(scene: DeviceScene) -> None:
