@@ -41,6 +41,8 @@ class Reported:
     """The topic of the message while the gang waits; None in any other phase."""
     untried: str = ""
     """The reported message about released members that no scheduler tries; "" if there is none."""
+    plan_alone: bool = False
+    """Whether the status reports a plan with reserved capacity, and nothing besides it."""
     members: Mapping[str, Topic] = field(default_factory=dict)
     """The topic that an event on a gated member has reported, by the member's UID."""
 

@@ -54,13 +54,12 @@ _T = TypeVar("_T")
 class _Change(NamedTuple):
     """The wanted status of a Gang object, and the merge patch that leads to it.
 
-    `patch`: empty if the object needs no other status. `noted`: the messages that the status reports, if
-    `patch` is empty; else None.
+    `patch`: empty if the object needs no other status. `noted`: the messages that the status reports.
     """
 
     status: dict[str, Any]
     patch: dict[str, Any]
-    noted: Reported | None
+    noted: Reported
 
 
 _REASONS: Mapping[Phase, Reason] = {
@@ -183,7 +182,7 @@ class Reporter:
         able = [each for each in gang_states if not self._failed(each)]
         effects = {each.gang.key: Effects(failed=self._failed(each)) for each in gang_states}
         changes = [(each, self._tried(each, partial(self._due_change, each))) for each in able]
-        effects |= {each.gang.key: Effects(reported=change.noted) for each, change in changes if change is not None}
+        effects |= {each.gang.key: _unless_changing(change) for each, change in changes if change is not None}
         changing = [(each, change) for each, change in changes if change is not None and change.patch]
         answers = self._writer.each(partial(self._tried, each, partial(self._send, each, to)) for each, to in changing)
         for (gang_state, change), written in zip(changing, answers, strict=True):
@@ -228,7 +227,7 @@ class Reporter:
         """
         change = self._change(gang_state)
         if change is None or not change.patch:
-            return change is not None, Effects(reported=change.noted if change is not None else None)
+            return change is not None, NO_EFFECTS if change is None else _unless_changing(change)
         written = self._send(gang_state, change)
         return written.done, Effects.of([written]).then(self._take(gang_state, change, written))
 
@@ -240,11 +239,14 @@ class Reporter:
         """Return the wanted status and the patch that leads to it; None if the Gang object does not exist."""
         if not gang_state.manifest["metadata"].get("uid"):
             return None
-        status = self._status(gang_state)
+        phase = phase_of(gang_state)
+        notes = self._notes(gang_state, phase)
+        status = self._status(gang_state, phase, notes)
         patch = status_patch(gang_state.status, status)
-        if patch and _is_plain(gang_state) and _only_reworded(gang_state.status, status):
+        plan_alone = _is_plan_alone(gang_state, phase, notes)
+        if patch and plan_alone and gang_state.reported.plan_alone and _only_reworded(gang_state.status, status):
             patch = {}
-        return _Change(status, patch, None if patch else _noted(gang_state, Phase(status["phase"])))
+        return _Change(status, patch, replace(_noted(gang_state, phase), plan_alone=plan_alone))
 
     def _send(self, gang_state: ReconcileState, change: _Change) -> Written:
         return self._writer.merge(f"{gang_state.path}/status", {"status": change.patch}, gang_state.manifest)
@@ -254,7 +256,7 @@ class Reporter:
         if not written.done:
             return NO_EFFECTS
         effects = _with_status(gang_state, change.status, written)
-        return effects.then(self._tell_change(gang_state.after(effects), gang_state.status, change.status))
+        return effects.then(self._tell_change(gang_state.after(effects), gang_state.status, change))
 
     def planned(self, gang_state: ReconcileState, decision: Decision) -> None:
         """Record the event for a new plan: MemberReplaced if members run already, else GangPlanned."""
@@ -376,13 +378,13 @@ class Reporter:
             f"released {pods(len(members))} to {'its node' if len(members) == 1 else 'their nodes'}",
         )
 
-    def _status(self, gang_state: ReconcileState) -> dict[str, Any]:
-        phase = phase_of(gang_state)
+    def _notes(self, gang_state: ReconcileState, phase: Phase) -> Notes:
+        """Return what the status reports besides the plan."""
         stuck = gang_state.step.stranded if isinstance(gang_state.step, AwaitBinding) else ()
         awaited = gang_state.step.predecessors if isinstance(gang_state.step, AwaitPods) else ()
-        effects, generation = gang_state.effects, gang_state.manifest["metadata"].get("generation")
+        effects = gang_state.effects
         reason, message = about_devices(gang_state.step) if phase is Phase.NOMINATED else ("", "")
-        notes = Notes(
+        return Notes(
             reason=ROOM_TAKEN if stuck else reason,
             message=gang_state.failed or wording.stranded(stuck) or message,
             untried="; ".join(filter(None, (effects.untried, effects.stays, predecessors_message(awaited)))),
@@ -390,6 +392,9 @@ class Reporter:
             timed_out=False if gang_state.timed_out and phase.released else gang_state.timed_out,
             withdrawal=effects.withdrawal,
         )
+
+    def _status(self, gang_state: ReconcileState, phase: Phase, notes: Notes) -> dict[str, Any]:
+        generation = gang_state.manifest["metadata"].get("generation")
         return gang_status(
             gang_state.gang,
             phase,
@@ -400,13 +405,13 @@ class Reporter:
             notes=notes,
         )
 
-    def _tell_change(self, gang_state: ReconcileState, before: Mapping[str, Any], status: Mapping[str, Any]) -> Effects:
+    def _tell_change(self, gang_state: ReconcileState, before: Mapping[str, Any], change: _Change) -> Effects:
         """Record the events for a changed status. Return the effects, which contain all messages reported so far.
 
         :param before: the status before the change.
         """
+        status, noted, reported = change.status, change.noted, gang_state.reported
         phase, untried = Phase(status["phase"]), gang_state.effects.untried
-        reported, noted = gang_state.reported, _noted(gang_state, Phase(status["phase"]))
         if untried and untried != reported.untried:
             self._tell(gang_state, events.GANG_UNTRIED, untried)
         changed = before.get("phase") != phase.value
@@ -485,19 +490,21 @@ class Reporter:
         return replace(reported, members=topics)
 
 
-def _is_plain(gang_state: ReconcileState) -> bool:
-    """Return whether the message of the gang's status reports nothing besides its plan."""
-    effects = gang_state.effects
-    return not (gang_state.gang.to_come or effects.failed or effects.untried or effects.stays or effects.awaited)
+def _unless_changing(change: _Change) -> Effects:
+    """Return the messages that the status reports as an effect; none while they must still be written."""
+    return Effects(reported=None if change.patch else change.noted)
+
+
+def _is_plan_alone(gang_state: ReconcileState, phase: Phase, notes: Notes) -> bool:
+    """Return whether the gang's status reports a plan with reserved capacity, and nothing besides it."""
+    return phase is Phase.NOMINATED and not gang_state.gang.to_come and notes == Notes(timed_out=notes.timed_out)
 
 
 def _only_reworded(before: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
-    """Return whether both statuses report reserved capacity for the same reason, and only their messages differ.
+    """Return whether the messages of both statuses differ, and nothing else.
 
-    The new plan was reported by its own message a moment ago, and the release follows. So the status is not written.
+    If both report a plan alone, the second one need not be written: the release follows at once.
     """
-    if not before.get("phase") == status["phase"] == Phase.NOMINATED.value:
-        return False
     return _without_messages(before) == _without_messages(status)
 
 
