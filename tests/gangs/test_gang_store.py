@@ -20,10 +20,12 @@ from written import documents, pod
 
 from gangs.dialects.claims import ceded_to_others, dialect_of
 from gangs.dialects.expanding import expanded
-from gangs.dialects.reading import read_all
+from gangs.dialects.protocol import Dialect
+from gangs.dialects.reading import read_all, read_by
 from gangs.dialects.table import DIALECTS
 from gangs.dialects.templates import as_admitted
 from gangs.dialects.topologies import topologies
+from gangs.incremental import gang_store
 from gangs.incremental.gang_store import GangStore
 from gangs.manifests import MalformedError, key_of, pod_of
 from gangs.model import GangKey, Reading
@@ -359,3 +361,35 @@ def replace_group(each: Pod) -> Pod:
     """The pod without the list of gangs that it names."""
     annotations = {key: value for key, value in each.metadata.annotations.items() if not key.endswith("/groups")}
     return msgspec.structs.replace(each, metadata=msgspec.structs.replace(each.metadata, annotations=annotations))
+
+
+def test_a_changed_member_is_read_by_its_own_dialect_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each dialect that looks for the pods of a Job would read the gang again for each change of each member."""
+    manifest, *_ = documents("""
+        apiVersion: batch/v1
+        kind: Job
+        metadata: {name: train, namespace: default, uid: u1, annotations: {phalanx.dev/gang: "true"}}
+        spec:
+          parallelism: 2
+          completions: 2
+          completionMode: Indexed
+          template: {spec: {restartPolicy: Never, containers: [{name: main, image: none}]}}
+    """)
+    admitted = KeptObject(as_admitted(manifest, Sources()))
+    objects = {key_of(admitted): admitted}
+    pods = {each.key: each for each in expanded(Sources((), objects))[0].pods}
+    store = GangStore(Sources(list(pods.values()), objects))
+    read = list[str]()
+
+    def recording(dialect: Dialect, *arguments: Any) -> Reading:
+        read.append(dialect.name)
+        return read_by(dialect, *arguments)
+
+    monkeypatch.setattr(gang_store, "read_by", recording)
+    first = next(iter(pods.values()))
+    metadata = msgspec.structs.replace(first.metadata, annotations={**first.metadata.annotations, "x": "y"})
+    changed = {first.key: msgspec.structs.replace(first, metadata=metadata)}
+    update = store.update(Sources(list((pods | changed).values()), objects), changed, ())
+    assert update is not None
+    assert update.gangs == {GangKey("phalanx", "default", "train")}
+    assert read == ["phalanx"]

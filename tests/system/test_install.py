@@ -213,8 +213,11 @@ def test_a_browser_sees_the_page_through_phalanx_ui_and_nobody_else_does(
             "create", "rolebinding", "reads", "--clusterrole=view", "--serviceaccount=default:reader"
         )
         phalanx.wait(lambda: not browser.request("GET", story, headers=cookie).json()["withoutEvents"], "the right")
-        steps = browser.request("GET", story, headers=cookie).json()["steps"]
-        assert {"asked for", "GangWaiting"} <= {each["what"] for each in steps}
+
+        def steps() -> set[str]:
+            return {each["what"] for each in browser.request("GET", story, headers=cookie).json()["steps"]}
+
+        phalanx.wait(lambda: {"asked for", "GangWaiting"} <= steps(), "the story")
         for method, path, status in (("POST", "/v1/gangs", 405), ("GET", "/v1/solve", 404), ("POST", "/mutate", 405)):
             assert browser.request(method, place + path, headers=cookie, retries=False).status == status
 
