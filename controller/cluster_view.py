@@ -75,6 +75,13 @@ class ClusterView:
             yield with_lost.pop(gang.key, gang)
         yield from with_lost.values()  # gangs without any pod now: parts of workloads, which `reading` then lacks
 
+    def predecessors(self, gang: Gang) -> Mapping[str, Pod]:
+        """Return the terminating pods that have the names of the gang's expected pods, by the expected pod's
+        identifier.
+        """
+        same_names = ((member, self.kept.pods.at(member.pod.key)) for member in gang.to_come)
+        return {member.pod.metadata.uid: pod for member, pod in same_names if pod is not None and pod.terminating}
+
 
 class ClusterViewReader:
     """Reads one cluster view after another from the watch caches. `journal` records the changes between two views."""

@@ -28,7 +28,6 @@ from controller.writes.writer import Writer, Written, gang_path
 from gangs.mirrors import MARK, claim_of
 from gangs.model import Gang, GangKey, Manifest
 from gangs.workloads.later_pods.held_room import BY_SETTING, without_room
-from kube.objects import Pod
 from planning.decision import Outcome
 from planning.quota.flavors import settled
 from timing.backoff import Backoff
@@ -389,17 +388,11 @@ def _state_of(gang: Gang, manifest: Manifest, cluster_view: ClusterView) -> Reco
         placeholders,
         view.ungated,
         view.devices,
-        _predecessors(gang, view),
+        view.predecessors(gang),
     )
     step = next_step(situation)
     timeout = timed_out(status)
     return ReconcileState(gang, manifest, record, step, placeholders, view.ungated, timed_out=timeout)
-
-
-def _predecessors(gang: Gang, view: ClusterView) -> Mapping[str, Pod]:
-    """Return the terminating pods that have the names of the gang's expected pods, by the expected pod's identifier."""
-    same_names = ((member, view.kept.pods.at(member.pod.key)) for member in gang.to_come)
-    return {member.pod.metadata.uid: pod for member, pod in same_names if pod is not None and pod.terminating}
 
 
 def _standing(gang_state: ReconcileState) -> GangSample:

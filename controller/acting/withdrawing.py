@@ -13,12 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from types import MappingProxyType
 
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
 from controller.error_backoff import ErrorBackoff
 from controller.reconcile_state import NO_EFFECTS, Effects, ReconcileState
-from controller.release.next_step import NeedPlan
+from controller.release.next_step import NeedPlan, predecessors_message
 from controller.release.wholeness import (
     Withdrawal,
     WithdrawalReason,
@@ -50,7 +51,9 @@ CLOCK_SECONDS = 1.0
 created before it.
 """
 VICTIMS_SECONDS = 60.0
-"""Seconds from the gang's first release for which the other members may wait until victims are gone."""
+"""Seconds from the gang's first release for which the other members may wait until victims are gone. As long they may
+wait until terminating pods have ended whose names they get.
+"""
 AGAIN_SECONDS = 2.0
 """Seconds between two tries of an eviction that a disruption budget refuses."""
 
@@ -95,7 +98,8 @@ class PartialGangRollback:
             return NO_EFFECTS
         waited = seconds_since(since, self._clock.wall()) or 0.0
         patient = waited < VICTIMS_SECONDS
-        why = why_not(gang_state, cluster_view.snapshot, cluster_view.topologies, patient=patient)
+        delayed = {} if patient else cluster_view.predecessors(gang_state.gang)
+        why = why_not(gang_state, cluster_view.snapshot, cluster_view.topologies, patient=patient, delayed=delayed)
         watched = Effects(watched=True)
         if why:
             key, now = gang_state.gang.key, self._clock.monotonic()
@@ -222,19 +226,31 @@ def _age_at(member: Member, time: datetime) -> float:
     return seconds_since(member.pod.metadata.creation_timestamp or "", time) or 0.0
 
 
-def why_not(gang_state: ReconcileState, snapshot: Snapshot, topologies: Sequence[Topology], *, patient: bool) -> str:
+def why_not(
+    gang_state: ReconcileState,
+    snapshot: Snapshot,
+    topologies: Sequence[Topology],
+    *,
+    patient: bool,
+    delayed: Mapping[str, Pod] = MappingProxyType({}),
+) -> str:
     """Return why a gang that runs in part cannot become whole now; "" if it still can, or if that is not known yet.
 
     :param patient: whether members whose plan evicts victims may still wait until the victims are gone.
+    :param delayed: the expected pods for which the gang waits no longer, by identifier: the workload cannot create them
+        before these terminating pods have ended.
     """
     gang = gang_state.gang
     stuck = stranded(gang, snapshot)
     lost = {each.member.pod.metadata.uid for each in stuck}
     in_time = patient or not _victims_left(gang_state, snapshot)
-    able = [member for member in gang.members if _planned(member, gang_state, in_time=in_time)]
+    in_plan = (member for member in gang.members if member.pod.metadata.uid not in delayed)
+    able = [member for member in in_plan if _planned(member, gang_state, in_time=in_time)]
     able += [m for m in gang.members if not m.pod.gated_by(GATE) and m.pod.metadata.uid not in lost]
     if gang.suffice(able) or (gang.to_come and isinstance(gang_state.step, NeedPlan) and gang_state.decision is None):
         return ""  # not known yet: planning has no result for the expected pods
+    if delayed:
+        return predecessors_message(delayed.values())
     if stuck:
         first = stuck[0]
         return f"{first.member.pod.metadata.name} was released to {first.node}, which cannot take it: {first.why}"

@@ -161,6 +161,13 @@ def test_victims_are_not_waited_for_for_ever() -> None:
     assert why_not(case(gang(A, B), plan), snapshot(A, B, VICTIM), (), patient=False) == "victims have not gone in time"
 
 
+def test_a_pod_whose_name_a_member_gets_is_not_waited_for_for_ever() -> None:
+    plan, delayed = record([("b", "n2")]), {B.metadata.uid: B}
+    found = why_not(case(gang(A, B), plan), snapshot(A, B), (), patient=False, delayed=delayed)
+    assert found == "the gang starts when the terminating pod default/b has ended"
+    assert why_not(case(gang(A, B), plan), snapshot(A, B), (), patient=False) == ""
+
+
 def test_a_refused_eviction_is_in_the_message_and_not_in_the_reason_that_is_kept() -> None:
     withdrawal = Withdrawal(WithdrawalReason.WITHDRAWN, "withdrawn: 1 of 2 had started", "budget b needs 1")
     notes = Notes(withdrawal=withdrawal)

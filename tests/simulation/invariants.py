@@ -62,6 +62,8 @@ KEPT_SECONDS = 6.5
 
 It is the sum of a very late watch event, a cycle of a hanging scheduler, and a slow binding.
 """
+_ENDING_SECONDS = 1.0
+"""(a) How often a gang in part is looked at while one of its pods terminates."""
 STATUS_LOST = "its status was lost"
 _RACE_SECONDS = 0.1
 """(d) What became true so shortly before a request was sent, the controller could not know."""
@@ -362,10 +364,21 @@ class Invariants:
         bound = LEADER_FIRST_SECONDS if ordered else PARTLY_SECONDS
         if plan.get("victims"):
             bound += VICTIMS_SECONDS
-        due = max(since, self.last_disturbance) + bound + _SLACK
+        due, ending = max(since, self.last_disturbance) + bound + _SLACK, False
 
         def look() -> None:
+            nonlocal ending
             if state.partly_since != since:
+                return
+            was_ending, ending = ending, any(map(is_terminating, state.members.values()))
+            longest = max(since, self.last_disturbance) + bound + VICTIMS_SECONDS
+            if was_ending and not ending:
+                state.partly_since = self._world.engine.now
+                self._watch_partly(gang, state, state.partly_since)
+                return
+            if ordered and ending and self._world.engine.now < longest:
+                self._world.counts["gangs in part that wait until a terminating pod has ended"] += 1
+                self._world.engine.after(_ENDING_SECONDS, look)
                 return
             if ordered and state.bound > bindings:
                 self._world.counts["leader-first starts that outlasted one binding's bound"] += 1

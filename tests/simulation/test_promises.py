@@ -12,7 +12,7 @@ from simulation.models.kubelets import STUCK
 from simulation.models.leader_worker_sets import CREATED, LEADER_WORKER_SETS_PATH, READY, leader_worker_set
 from simulation.models.stateful_sets import ORDERED, PARALLEL, STATEFUL_SETS_PATH, stateful_set
 from simulation.network import Process
-from simulation.objects import GANG_LABEL, gang_of, gates_of, node_of
+from simulation.objects import GANG_LABEL, gang_of, gates_of, is_terminating, node_of
 from simulation.schedule import simulating
 from simulation.world import GANGS_PATH, LENDER, NODES_PATH, PODS_PATH, QUEUE, RACK, World
 
@@ -225,6 +225,32 @@ def test_no_leader_starts_while_a_finalizer_holds_the_pod_whose_name_the_next_on
     world.ask("PATCH", f"{PODS_PATH}/s-1", {"metadata": {"finalizers": None}})
     assert world.run_until(lambda: director.bound("s") == ["s-0", "s-1"], 10.0), "\n".join(world.trace)
     assert broken(world) == []
+
+
+def test_a_gang_in_part_is_withdrawn_after_a_minute_if_a_finalizer_holds_the_pod_whose_name_it_needs() -> None:
+    """Pod 0 is deleted after the release of pod 1, and before the scheduler binds pod 1: the gang was never whole."""
+    world = directed()
+    director = Director(world)
+    director.after_release(2, lambda _process: setattr(world.scheduler, "paused", True))
+    world.ask("POST", STATEFUL_SETS_PATH, stateful_set("s", 2))
+    world.run(2.0)
+    assert director.bound("s") == ["s-0"], "\n".join(world.trace)
+    world.ask("PATCH", f"{PODS_PATH}/s-0", {"metadata": {"finalizers": [STUCK]}})
+    world.ask("DELETE", f"{PODS_PATH}/s-0")
+    world.run(1.0)
+    world.scheduler.paused = False
+    world.scheduler.wake()
+    world.invariants.disturbed()
+    assert world.run_until(lambda: runs(world, "s-1"), 2.0), "\n".join(world.trace)
+    assert not world.run_until(lambda: not runs(world, "s-1"), 50.0, 1.0)
+    assert world.run_until(lambda: not runs(world, "s-1"), 15.0), "\n".join(world.trace)
+    assert broken(world) == []
+
+
+def runs(world: World, name: str) -> bool:
+    """Return whether the pod is bound and does not terminate."""
+    pod = world.get(name)
+    return pod is not None and bool(node_of(pod)) and not is_terminating(pod)
 
 
 def test_a_leader_that_runs_alone_is_withdrawn_if_a_higher_priority_takes_the_capacity_of_the_others() -> None:
