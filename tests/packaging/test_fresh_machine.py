@@ -78,7 +78,7 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def system_node(name: str) -> dict[str, Any]:
-    """Return a node that takes no pods yet. The pods of Phalanx need ephemeral storage, which no node of the page has."""
+    """Return a node that takes no pods yet. Unlike the nodes of the page, it has ephemeral storage for Phalanx."""
     has = {"cpu": "4", "memory": "16Gi", "pods": "110", "ephemeral-storage": "100Gi"}
     metadata = {"name": name, "labels": {"kubernetes.io/hostname": name, SYSTEM: ""}}
     status = {"allocatable": has, "capacity": has}
