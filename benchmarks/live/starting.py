@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import click
 
 from benchmarks.live import load
+from cli.installation.installed_objects import component_objects
 from controlplane.control_plane import LONG_LEASES, ControlPlane
 from controlplane.deployment import Deployment
 
@@ -33,13 +34,18 @@ def add_nodes(plane: ControlPlane, count: int) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def install(plane: ControlPlane, timeout_seconds: int | None = None) -> dict[str, int]:
+def install(
+    plane: ControlPlane, timeout_seconds: int | None = None, *, components: Sequence[str] = ()
+) -> dict[str, int]:
     """Install Phalanx with its two servers, and return their process ids by name.
 
     :param timeout_seconds: the timeout of each call of the webhook. None: as in the manifests.
+    :param components: optional components that bring rights, such as `devices`.
     """
     deployment = Deployment(plane, timeout_seconds=timeout_seconds)
     deployment.install()
+    for component in components:
+        plane.apply(component_objects(component))
     plane.apply([load.topology()])
     webhook = deployment.start_webhook()
     deployment.register_webhook()
