@@ -15,7 +15,7 @@ from gangs.model import Manifest
 from kube.keys import PLANNED_NODE
 from kube.names import natural_key
 from kube.placeholders import is_seat
-from planning.messages.wording import NEAREST_COLUMNS, compressed, fitting, nearest_row
+from planning.messages.wording import DEVICE_COLUMNS, NEAREST_COLUMNS, compressed, device_row, fitting, nearest_row
 from planning.stories.facts import (
     GangFacts,
     StartEstimate,
@@ -67,7 +67,7 @@ def _parts(story: GangFacts, now: datetime) -> Iterator[RenderableType]:
         yield from (Text(f"  {line}") for line in lines)
     yield Text()
     yield _table((), _facts(story, now))
-    for table in (_nearest(story), _victims(story), _members(story)):
+    for table in (_nearest(story), _devices_near(story), _victims(story), _members(story)):
         if table is not None:
             yield Text()
             yield table
@@ -215,6 +215,16 @@ def _nearest(story: GangFacts) -> RenderableType | None:
         for each in (story.status.get("explanation") or {}).get("nearest") or ()
     ]
     return _table(NEAREST_COLUMNS, rows) if rows else None
+
+
+def _devices_near(story: GangFacts) -> RenderableType | None:
+    """Return a table of the devices in the near domains; None if the gang asks for none, or was not rejected."""
+    rows = [
+        device_row(near["path"], count)
+        for near in (story.status.get("explanation") or {}).get("nearest") or ()
+        for count in near.get("devices") or ()
+    ]
+    return _table(DEVICE_COLUMNS, rows) if rows else None
 
 
 def _history(events: Iterable[Manifest], now: datetime) -> RenderableType:
