@@ -17,6 +17,8 @@ CLAIMS = (TEMPLATE, NAMED)
 ResourceClaimTemplate, after the pod. NAMED: the claims exist before the pods.
 """
 MODES = (STOCK, PHALANX)
+OURS, API_SERVER, SCHEDULER = "Phalanx", "API server", "scheduler"
+"""The programs whose CPU is measured. `OURS`: webhook and controller together."""
 LIMIT = 2.5
 """The most times that Phalanx may need as long as stock, from the first creation to the last binding (issue 40)."""
 _PROGRAMS = {"kube-scheduler": "scheduler", "kube-controller-manager": "controller-manager"}
@@ -48,6 +50,7 @@ class Lot:
     :ivar first_bound: from the start of the creation of the first pod until the first pod was bound.
     :ivar writes: the writes to the API server from the first creation on, by program and kind of write.
     :ivar doubled: how many devices two claims had after the last binding.
+    :ivar cpu: by program, the seconds that it used, from the first creation until the writes were counted.
     """
 
     mode: str
@@ -57,6 +60,7 @@ class Lot:
     first_bound: float
     writes: Mapping[str, int]
     doubled: int
+    cpu: Mapping[str, float]
     loop: Loop
 
 
@@ -77,6 +81,7 @@ class DeviceRow:
     x_stock: Spread | None
     writes: Mapping[str, float]
     doubled: int
+    cpu: Mapping[str, Spread]
     loop: Spread
 
     @property
@@ -132,6 +137,7 @@ def _row(lots: Sequence[Lot], stock: Sequence[Lot], size: int) -> DeviceRow:
         x_stock=spread([lot.since_first / base for lot in lots]) if stock else None,
         writes={name: median(lot.writes.get(name, 0) for lot in lots) / size for name in names},
         doubled=max(lot.doubled for lot in lots),
+        cpu={name: spread([lot.cpu[name] for lot in lots]) for name in lots[0].cpu},
         loop=spread([lot.loop.elapsed for lot in lots]),
     )
 
@@ -155,8 +161,9 @@ def changes(found: Sequence[DeviceRow]) -> list[Change]:
 
 _HEAD = (
     "| claims | mode | rounds | all bound, s | x stock | since the last creation, s | first bound, s | writes a pod "
-    "| of these by Phalanx | doubled devices | loop, s |\n"
-    "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    "| of these by Phalanx | doubled devices | CPU of Phalanx, s | of the API server, s | of the scheduler, s "
+    "| loop, s |\n"
+    "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
 )
 _WORDS = (
     "Median (least-most). `make bench` writes this page. `stock`: pods without a gang, which kube-scheduler binds one "
@@ -173,7 +180,8 @@ def text(lot: Lot) -> str:
     """Return the measurement of one lot as a line of text."""
     ours = sum(count for name, count in lot.writes.items() if name.startswith("Phalanx"))
     times = f"{lot.since_first:.2f} s, first bound after {lot.first_bound:.2f}"
-    return f"{lot.claims:8} {lot.mode:8} {times}; {sum(lot.writes.values())} writes, {ours} by Phalanx"
+    cpu = ", ".join(f"{name} {seconds:.1f}" for name, seconds in lot.cpu.items())
+    return f"{lot.claims:8} {lot.mode:8} {times}; {sum(lot.writes.values())} writes, {ours} by Phalanx; CPU, s: {cpu}"
 
 
 def page(found: Sequence[DeviceRow], setup: Setup, about: str) -> str:
@@ -211,6 +219,7 @@ def _line(row: DeviceRow) -> str:
         f"{sum(row.writes.values()):.2f}",
         f"{ours:.2f}",
         str(row.doubled),
+        *(row.cpu[name].text() if name in row.cpu else "-" for name in (OURS, API_SERVER, SCHEDULER)),
         row.loop.text(),
     ]
     return f"| {' | '.join(cells)} |"

@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from benchmarks.live import device_rows, gang_starts, keeping, load, machine_usage, starting
-from benchmarks.live.device_rows import CLAIMS, MODES, NAMED, Lot, Setup
+from benchmarks.live.device_rows import API_SERVER, CLAIMS, MODES, NAMED, OURS, SCHEDULER, Lot, Setup
 from benchmarks.live.modes import PHALANX, REST_SECONDS
 from controlplane.control_plane import ControlPlane, Options, wait_until
 
@@ -42,11 +42,12 @@ rules:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The control plane of a run, and the audit log of its API server."""
+    """The control plane of a run, and the audit log of its API server. `programs`: by name, their process ids."""
 
     plane: ControlPlane
     log: Path
     setup: Setup
+    programs: Mapping[str, int]
 
 
 @click.command()
@@ -99,10 +100,12 @@ def _measured(setup: Setup, rounds: int) -> Iterator[Lot]:
         flags = (f"--audit-policy-file={policy}", f"--audit-log-path={log}")
         options = Options(api_server=flags, more=starting.flags(setup.scheduler_qps))
         with ControlPlane(options) as plane:
-            scene = Scene(plane, log, setup)
             starting.add_nodes(plane, setup.nodes)
             _add_devices(plane, setup.nodes)
-            starting.install(plane, components=("devices",))
+            programs = starting.install(plane, components=("devices",))
+            for name, component in ((API_SERVER, "kube-apiserver"), (SCHEDULER, "kube-scheduler")):
+                programs[name] = plane.program(component).pid
+            scene = Scene(plane, log, setup, programs)
             time.sleep(REST_SECONDS)
             for mode in MODES:
                 _lot(scene, mode, NAMED, "first")
@@ -129,17 +132,19 @@ def _lot(scene: Scene, mode: str, claims: str, number: str) -> Lot:
     loop = machine_usage.timed_loop()
     time.sleep(REST_SECONDS)
     with gang_starts.BindingWatch(plane) as watch:
-        begin = scene.log.stat().st_size
+        begin, usage = scene.log.stat().st_size, machine_usage.usage_of(scene.programs)
         first = time.monotonic()
         plane.create(load.PODS, pods)
         last = time.monotonic()
         bindings = watch.await_bound(size, _LONGEST)
     time.sleep(REST_SECONDS)  # the API server writes its log late, and Phalanx reports the end of the gang
+    spent = machine_usage.spent(usage, machine_usage.usage_of(scene.programs))
+    cpu = {OURS: spent["webhook"] + spent["controller"], **{name: spent[name] for name in (API_SERVER, SCHEDULER)}}
     writes = device_rows.writes_in(_audited(scene.log, begin))
     doubled = device_rows.doubled(plane.request("GET", _CLAIMS)["items"])
     _remove(plane, mode, claims, name, size)
     bound = bindings[-1].at
-    return Lot(mode, claims, bound - first, bound - last, bindings[0].at - first, writes, doubled, loop)
+    return Lot(mode, claims, bound - first, bound - last, bindings[0].at - first, writes, doubled, cpu, loop)
 
 
 def _audited(log: Path, begin: int) -> list[Mapping[str, Any]]:

@@ -31,7 +31,9 @@ SETUP = Setup(nodes=20, size=8, scheduler_qps=None)
 
 def lot(mode: str, seconds: float, claims: str = NAMED, **more: Any) -> Lot:
     """A lot that took so long."""
-    return replace(Lot(mode, claims, seconds, seconds - 0.1, seconds / 2, {}, 0, Loop(0.3, 0.3)), **more)
+    return replace(
+        Lot(mode, claims, seconds, seconds - 0.1, seconds / 2, {}, 0, {"Phalanx": 0.5}, Loop(0.3, 0.3)), **more
+    )
 
 
 def write(agent: str, verb: str, resource: str, *, user: str = "system:admin", sub: str = "", code: int = 200) -> Any:

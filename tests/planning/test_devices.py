@@ -81,8 +81,7 @@ def test_kinds_with_devices_in_common_are_counted_alone_and_together() -> None:
     """n3 has two large devices and a small one. Two members ask for a large device and for any two devices each."""
     large = devices.request("big", 1, devices.DRIVER, f"{OWN}.size == 'large'")
     sized = [
-        devices.device(f"gpu-{i}", attributes={"size": size})
-        for i, size in enumerate(("large", "large", "small"))
+        devices.device(f"gpu-{i}", attributes={"size": size}) for i, size in enumerate(("large", "large", "small"))
     ]
     decision = decided(
         cluster(n1=0, n2=0, n3=sized, n4=0),
