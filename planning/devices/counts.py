@@ -2,13 +2,15 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from cluster.devices.claims import Devices
 from planning.devices.by_number import MOST_KINDS, limiting_sets
 from planning.devices.columns import DeviceColumns
-from planning.devices.demands import Kind, PodDemand, Request, requests_of
-from planning.devices.kinds import accepted
+from planning.devices.demands import Kind, NotPlannedError, PodDemand, Request, requests_of
+from planning.devices.kinds import accepted, selected
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,41 @@ def _constraints(demands: Iterable[PodDemand], requests: Sequence[Request]) -> t
         if any(each.concerns(request) for request in requests)
     )
     return tuple(dict.fromkeys(found))
+
+
+class ClassCount(NamedTuple):
+    """How many devices of the cluster match the selectors of a DeviceClass, by state.
+
+    `held`: for members that are not released. `used`: by all other claims. A device may match several classes.
+    """
+
+    name: str
+    free: int
+    held: int
+    used: int
+
+
+def class_counts(devices: Devices, gated: Collection[str], most: int) -> list[ClassCount]:
+    """Return the numbers of devices of the first `most` DeviceClasses, in the order of their names.
+
+    Classes with selectors that are not understood, or that fail for a device, are left out.
+
+    :param gated: the members that are not released, as `namespace/name`.
+    """
+    held = np.zeros(len(devices.holders), dtype=np.bool_)
+    for use in devices.uses:
+        if all(pod in gated for pod in use.consumers):
+            held[list(use.positions)] = True
+    taken, found = devices.holders > 0, list[ClassCount]()
+    for name, one in sorted(devices.classes.items())[:most]:
+        expressions = tuple(each.cel.expression for each in one.spec.selectors if each.cel is not None)
+        try:
+            matching = selected(Kind(expressions, (), name), devices.inventory)[devices.inventory.content]
+        except NotPlannedError:
+            continue
+        numbers = (matching & ~taken, matching & taken & held, matching & taken & ~held)
+        found.append(ClassCount(name, *(int(each.sum()) for each in numbers)))
+    return found
 
 
 def short(counts: Iterable[DeviceCount]) -> list[DeviceCount]:
