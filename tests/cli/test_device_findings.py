@@ -25,7 +25,7 @@ def test_the_component_is_wanted_only_if_gangs_have_claims() -> None:
     (found,) = component(absent(), ["default/llm-0", "default/llm-1"])
     assert found.severity is Severity.ERROR
     assert found.text.startswith("pods default/llm-0..1 have ResourceClaims")
-    assert "kubectl apply --server-side -k manifests/devices" in found.fix
+    assert "kubectl apply --server-side -f manifests/devices/access.yaml -f manifests/devices/guard.yaml" in found.fix
 
 
 def test_a_whole_component_is_well() -> None:
