@@ -1,7 +1,7 @@
-"""`python -m benchmarks.live.devices`: pods with a claim for a device each, from creation to binding: as a gang of
-Phalanx, which holds all devices before the release, and beside it as ungrouped pods of the stock scheduler.
+"""`python -m benchmarks.live.devices`: measure pods with a claim for a device each, from creation to binding.
 
-Both are measured in turns on one control plane of Kubernetes 1.37.
+The pods are a gang of Phalanx, which holds all devices before the release, or ungrouped pods of the stock scheduler.
+Both modes are measured in turns on one control plane of Kubernetes 1.37.
 """
 
 import json

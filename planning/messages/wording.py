@@ -419,14 +419,14 @@ def short_of_devices(nearest: Sequence[NearDomain], counts: Sequence[Sequence[De
     `counts`: the devices of each domain; empty if the gang asks for none. The result is the end of a message, "" if no
     shown domain lacks devices.
     """
-    found = []
+    by_kind: dict[str, list[str]] = {}
     for near, every in zip(nearest[:_NEAREST_SHOWN], counts, strict=False):
         for each in short(every):
             has = f"{each.matching or 'none'} in {domain(near.path)}"
             has += f", {each.free} of them free" if each.free < each.matching else ""
             tied = f" with {listed(each.constraints)} in each claim" if each.constraints else ""
-            found.append(f"{each.devices}: {has}, {each.needed}{tied} needed")
-    return "; ".join(found)
+            by_kind.setdefault(each.devices, []).append(f"{has}, {each.needed}{tied} needed")
+    return "; ".join(f"{devices}: {'; '.join(found)}" for devices, found in by_kind.items())
 
 
 def unmodelled(wishes: Sequence[str]) -> str:
