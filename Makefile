@@ -105,9 +105,10 @@ test-release: $(STAMP) ## Follow docs/start/your-cluster.md on a fresh machine w
 	@test -n "$(DIR)" || { echo "make test-release DIR=…"; exit 2; }
 	PHALANX_RELEASE=$(abspath $(DIR)) $(BIN)/pytest -s -m long tests/packaging/test_fresh_machine.py
 
-bench: $(STAMP) binaries $(BROWSER) ## How long pods take to their nodes on 5,000 nodes of kwok, and 60 gangs at once: stock, Phalanx, native gangs and Kueue, side by side; tests that measure time
+bench: $(STAMP) binaries $(BROWSER) ## How long pods take to their nodes on 5,000 nodes of kwok, 60 gangs at once, and pods with devices: stock, Phalanx, native gangs and Kueue, side by side; tests that measure time
 	$(BIN)/python -m benchmarks.live --write benchmarks/results/live.md --picture docs/pictures/live.svg
 	$(BIN)/python -m benchmarks.live.many_gangs --write benchmarks/results/many_gangs.md
+	$(BIN)/python -m benchmarks.live.devices --write benchmarks/results/devices.md
 	$(BIN)/python -m benchmarks.live.admission --write benchmarks/results/admission.md
 	$(BIN)/python -m benchmarks.live.versions --write benchmarks/results/versions.md
 	PHALANX_MANY_GANGS=1000,5000,600 PHALANX_RELEASE_KILLS=200 PHALANX_VIEWED_NODES=5000 $(BIN)/pytest -s -m timed tests/serving tests/system tests/webhook

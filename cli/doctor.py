@@ -4,22 +4,27 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 
 import click
+import msgspec
 from kubernetes.client.exceptions import ApiException, NotFoundException
 from rich.text import Text
 
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from cli.asking.progress import waiting
-from cli.installation import doctor_checks
+from cli.installation import device_checks, doctor_checks
 from cli.live import live_picture
 from cli.text.columns import lines
 from cluster.api.transport import Transport, message_of
+from cluster.devices.holdings import CLAIMS_PATH, RULES_PATH, SLICES_PATH
 from gangs.coexistence.ownership import MUTATING, ceded_beside_kubernetes
 from gangs.coexistence.systems import COMPONENTS
-from kube.keys import CONTROLLER_LEASE, DIALECT, SYSTEM_NAMESPACE
+from kube.devices import ResourceSlice
+from kube.keys import CONTROLLER_LEASE, DIALECT, GATE, GROUP, SYSTEM_NAMESPACE
 from kube.text import one_line
 from kube.versions import SCHEDULER_PODS
 from planning.doctor.checkup import check_up
+from planning.doctor.devices import needs, pools
 from planning.doctor.finding import Finding, Severity
+from planning.dry_run import Live
 
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -46,6 +51,7 @@ def doctor(kubeconfig: str | None, *, fix: bool) -> None:
         used = {pod.metadata.labels[DIALECT] for pod in live.sources.pods if DIALECT in pod.metadata.labels}
         installed = _installation(transport, left, used)
         findings = [*installed, *check_up(live.snapshot, live.sources, datetime.now(UTC))]
+        findings += _devices(transport, live)
     for each in findings:
         word, colour = _SYMBOLS[each.severity]
         line = Text.assemble((word.ljust(8), colour), f" {one_line(f'{each.subject}: {each.text}')}")
@@ -82,6 +88,30 @@ def _installation(transport: Transport, left: Mapping[str, str], used: Collectio
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases"
     yield doctor_checks.leader(_read(transport, f"{leases}/{CONTROLLER_LEASE}"), now)
     yield doctor_checks.version(_read(transport, "/version"), _read(transport, SCHEDULER_PODS))
+
+
+def _devices(transport: Transport, live: Live) -> Iterator[Finding]:
+    """Yield the findings about devices; none in a cluster without DeviceClasses and without claims.
+
+    The slices are read here, because the caches keep only the slices that count.
+    """
+    claiming = [
+        pod
+        for pod in live.sources.pods
+        if pod.spec.resource_claims and pod.gated_by(GATE) and not (pod.bound or pod.finished or pod.terminating)
+    ]
+    devices = live.snapshot.devices
+    if not claiming and (devices is None or not devices.classes):
+        return
+    component = {path: _read(transport, path) for path in device_checks.paths()}
+    yield from device_checks.component(component, [pod.key for pod in claiming])
+    if any(component.values()):
+        yield from device_checks.kinds(*(_read(transport, f"{path}?limit=1") for path in (CLAIMS_PATH, RULES_PATH)))
+    slices = _read(transport, SLICES_PATH)
+    if isinstance(slices, Mapping):
+        yield from pools(msgspec.convert(each, type=ResourceSlice) for each in slices.get("items") or ())
+    if devices is not None:
+        yield from needs(devices, claiming, live.sources.of_kind(GROUP, "Topology"))
 
 
 def _tried(transport: Transport) -> doctor_checks.Found:

@@ -25,6 +25,8 @@ from gangs.manifests import key_of
 from gangs.mirrors import mirrored_key
 from gangs.model import Manifest
 from gangs.sources import Sources
+from kube.devices import GROUP as DEVICES
+from kube.devices import ResourceClaim
 from kube.keys import API_VERSION, CONTROLLER_LEASE, SYSTEM_NAMESPACE
 from kube.objects import Pod
 from kube.text import one_line_each
@@ -100,7 +102,22 @@ class Reader:
             place=place,
             beside=beside,
             start=self.estimates.start(self.transport, manifest) if self.estimates is not None else None,
+            claims=self._claims(pods),
         )
+
+    def _claims(self, pods: Sequence[Pod]) -> dict[str, ResourceClaim]:
+        """Return the ResourceClaims in the namespaces of pods with claims, by `namespace/name`.
+
+        Empty if the user may not list them, or if the API server does not serve them.
+        """
+        found = list[ResourceClaim]()
+        for namespace in sorted({pod.metadata.namespace for pod in pods if pod.spec.resource_claims}):
+            try:
+                claims = listed(self.transport, f"/apis/{DEVICES}/v1/namespaces/{namespace}/resourceclaims")
+                found += [msgspec.convert(each, type=ResourceClaim) for each in claims]
+            except (ForbiddenException, NotFoundException):
+                continue
+        return {each.key: each for each in found}
 
     def gang(self, namespace: str, name: str) -> Manifest:
         """Return the Gang object with this name, else one whose owner or mirrored gang has this name.

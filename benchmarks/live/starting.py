@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import click
 
 from benchmarks.live import load
+from cli.installation.installed_objects import component_objects
 from controlplane.control_plane import LONG_LEASES, ControlPlane
 from controlplane.deployment import Deployment
 
@@ -39,15 +40,19 @@ def install(
     *,
     controller_options: Sequence[object] = (),
     atomic_release: bool = False,
+    components: Sequence[str] = (),
 ) -> dict[str, int]:
     """Install Phalanx with its two servers, and return their process ids by name.
 
     :param timeout_seconds: the timeout of each call of the webhook. None: as in the manifests.
     :param controller_options: further options of `phalanx controller`.
     :param atomic_release: whether gangs start in one scheduling cycle. The control plane needs the feature gates.
+    :param components: optional components that bring rights, such as `devices`.
     """
     deployment = Deployment(plane, timeout_seconds=timeout_seconds, controller_options=controller_options)
     deployment.install()
+    for component in components:
+        plane.apply(component_objects(component))
     plane.apply([load.topology()])
     webhook = deployment.start_webhook()
     deployment.register_webhook()

@@ -10,9 +10,17 @@ from rich.padding import Padding
 from rich.text import Text
 from rich.tree import Tree
 
-from planning.decision import Assignment, Decision, LevelUse, Outcome
-from planning.messages.solve_report import name_of
-from planning.messages.wording import NEAREST_COLUMNS, compressed, fitting, nearest_row, pods
+from planning.decision import Assignment, Decision, Explanation, LevelUse, Outcome
+from planning.messages.solve_report import device_count, name_of
+from planning.messages.wording import (
+    DEVICE_COLUMNS,
+    NEAREST_COLUMNS,
+    compressed,
+    device_row,
+    fitting,
+    nearest_row,
+    pods,
+)
 from solver.plan import NearDomain
 
 _STYLES = {
@@ -61,6 +69,9 @@ def _parts(decision: Decision) -> Iterator[RenderableType]:
     if decision.explanation.nearest:
         yield Text()
         yield _nearest(decision.explanation.nearest)
+        if any(decision.explanation.devices):
+            yield Text()
+            yield _devices_near(decision.explanation)
     if decision.explanation.would_fit_if:
         yield Text()
         yield from (Text(f"  would fit if: {change}") for change in decision.explanation.changes)
@@ -155,6 +166,16 @@ def _nearest(nearest: Iterable[NearDomain]) -> Text:
         for each in nearest
     ]
     return _columns(NEAREST_COLUMNS, rows)
+
+
+def _devices_near(explanation: Explanation) -> Text:
+    """Return a table of the devices in the near domains."""
+    rows = [
+        device_row(near.path, device_count(count))
+        for near, counts in zip(explanation.nearest, explanation.devices, strict=True)
+        for count in counts
+    ]
+    return _columns(DEVICE_COLUMNS, rows)
 
 
 def _columns(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Text:

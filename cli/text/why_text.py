@@ -2,7 +2,7 @@
 
 import io
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 
 from rich.console import Console, RenderableType
@@ -15,7 +15,8 @@ from gangs.model import Manifest
 from kube.keys import PLANNED_NODE
 from kube.names import natural_key
 from kube.placeholders import is_seat
-from planning.messages.wording import NEAREST_COLUMNS, compressed, fitting, nearest_row
+from planning.messages.wording import DEVICE_COLUMNS, NEAREST_COLUMNS, compressed, device_row, fitting, nearest_row
+from planning.stories.devices import MemberDevices, devices_of_member, held_devices
 from planning.stories.facts import (
     GangFacts,
     StartEstimate,
@@ -67,7 +68,7 @@ def _parts(story: GangFacts, now: datetime) -> Iterator[RenderableType]:
         yield from (Text(f"  {line}") for line in lines)
     yield Text()
     yield _table((), _facts(story, now))
-    for table in (_nearest(story), _victims(story), _members(story)):
+    for table in (_nearest(story), _devices_near(story), _victims(story), _members(story)):
         if table is not None:
             yield Text()
             yield table
@@ -109,6 +110,8 @@ def _facts(story: GangFacts, now: datetime) -> Iterator[Sequence[str]]:
         yield "asked by", who
     yield "wants", wants(story.spec)
     yield "members", presence(story)
+    if held := held_devices(story.pods, story.claims, story.status):
+        yield "devices held", held
     yield from shared(story.status)
     if start := since(story.status):
         yield "since", f"{start} ({age(start, now)} ago)"
@@ -160,24 +163,36 @@ def _members(story: GangFacts) -> RenderableType | None:
     """
     planned = {(e["namespace"], e["pod"]): e["node"] for e in story.status.get("assignments") or ()}
     home = story.manifest["metadata"]["namespace"]
-    rows = []
+    rows, devices = list[tuple[str, str, str]](), dict[str, MemberDevices]()
     for pod in sorted(story.pods, key=lambda each: natural_key(each.key)):
         meta = pod.metadata
         name = meta.name if meta.namespace == home else pod.key
         node = pod.spec.node_name or meta.annotations.get(PLANNED_NODE) or planned.get((meta.namespace, meta.name), "")
         rows.append((name, pod_state(pod), node))
+        if (found := devices_of_member(pod, story.claims, story.status)) is not None:
+            devices[name] = found
     planned_for = story.status.get("assignments") or ()
     rows += [
         (each["pod"], "does not exist yet, capacity is reserved", each["node"])
         for each in planned_for
         if is_seat(each.get("uid", ""))
     ]
-    shown = rows if len(rows) <= MOST_ROWS else _folded(rows)
-    return _table(("POD", "STATE", "NODE"), shown) if shown else None
+    shown = [(*row, devices[row[0]].text if row[0] in devices else "") for row in rows]
+    if len(rows) > MOST_ROWS:
+        shown = _folded(rows, devices)
+    columns = ("POD", "STATE", "NODE", *(["DEVICES"] if devices else []))
+    return _table(columns, [row[: len(columns)] for row in shown]) if shown else None
 
 
-def _folded(rows: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-    """Return one row for all pods in the same state: their names and nodes are compressed, such as `node-1..3`."""
+def _folded(
+    rows: Iterable[tuple[str, str, str]], devices: Mapping[str, MemberDevices]
+) -> list[tuple[str, str, str, str]]:
+    """Return one row for all pods in the same state: their names and nodes are compressed, such as `node-1..3`.
+
+    Devices are counted.
+
+    :param devices: by pod, the devices of the pods that have or get some.
+    """
     by_state: dict[str, list[tuple[str, str]]] = {}
     for name, state, node in rows:
         by_state.setdefault(state, []).append((name, node))
@@ -186,9 +201,17 @@ def _folded(rows: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
             compressed(name for name, _ in pods),
             state if len(pods) == 1 else f"{state} ({len(pods)} pods)",
             compressed(node for _, node in pods if node),
+            _counted([devices[name] for name, _ in pods if name in devices]),
         )
         for state, pods in by_state.items()
     ]
+
+
+def _counted(devices: Sequence[MemberDevices]) -> str:
+    """Return the number of devices that members have and get: `16 devices`, or `12 devices, 4 planned`."""
+    held, planned = (sum(each.count for each in devices if each.held is held) for held in (True, False))
+    parts = [f"{held} {'device' if held == 1 else 'devices'}"] if held else []
+    return ", ".join([*parts, *([f"{planned} planned"] if planned else [])])
 
 
 def _victims(story: GangFacts) -> RenderableType | None:
@@ -215,6 +238,16 @@ def _nearest(story: GangFacts) -> RenderableType | None:
         for each in (story.status.get("explanation") or {}).get("nearest") or ()
     ]
     return _table(NEAREST_COLUMNS, rows) if rows else None
+
+
+def _devices_near(story: GangFacts) -> RenderableType | None:
+    """Return a table of the devices in the near domains; None if the gang asks for none, or was not rejected."""
+    rows = [
+        device_row(near["path"], count)
+        for near in (story.status.get("explanation") or {}).get("nearest") or ()
+        for count in near.get("devices") or ()
+    ]
+    return _table(DEVICE_COLUMNS, rows) if rows else None
 
 
 def _history(events: Iterable[Manifest], now: datetime) -> RenderableType:

@@ -12,6 +12,8 @@ from kube.keys import DEVICE_RULE, SYSTEM_NAMESPACE, TAKING
 
 CLAIMS_PATH = "/apis/resource.k8s.io/v1/resourceclaims"
 """The API path of the ResourceClaims of all namespaces. Kubernetes 1.34 and later serve it."""
+SLICES_PATH = "/apis/resource.k8s.io/v1/resourceslices"
+"""The API path of ResourceSlices. Kubernetes 1.34 and later serve it."""
 RULES_PATH = "/apis/resource.k8s.io/v1/devicetaintrules"
 """The API path of DeviceTaintRules. Kubernetes 1.37 and later serve it."""
 

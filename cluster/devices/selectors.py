@@ -48,7 +48,8 @@ def matches(expression: str, device: Device, driver: str) -> bool:
     value = compiled.evaluate(_variables(device, driver, compiled.domains))
     found = value.value()
     if not isinstance(found, bool):
-        raise SelectorError(f"the CEL selector {_shown(expression)} fails for device {device.name}: {found}")
+        of = f"device {device.name}" if device.name else f"a device of driver {driver}"
+        raise SelectorError(f"the CEL selector {_shown(expression)} fails for {of}: {found}")
     return found
 
 

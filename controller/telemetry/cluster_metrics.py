@@ -1,8 +1,8 @@
 """Metrics of capacity, namespaces and queues: a collector that computes them at a scrape from the last cluster view.
 
 The number of series is bounded. The largest `MOST_NAMESPACES` namespaces have series of their own, and the others share
-the label `REST`. The first `MOST_QUEUES` queues have series, and the others have none. No gang, pod or node has a
-series of its own.
+the label `REST`. The first `MOST_QUEUES` queues and `MOST_CLASSES` DeviceClasses have series, and the others have none.
+No gang, pod, node or device has a series of its own.
 """
 
 import threading
@@ -18,18 +18,24 @@ from prometheus_client.registry import Collector
 from cluster.snapshot import Snapshot
 from cluster.times import instant
 from cluster.topology.capacity import CPU, CapacityFigures, CapacityReader
-from controller.gang_status import Phase
+from controller.gang_status import CLAIMS_MISSING, DEVICES_LEAVING, Phase
 from gangs.model import Gang
+from kube.keys import GATE
 from kube.topology import Topology
+from planning.decision import WaitReason
+from planning.devices.counts import ClassCount, class_counts
 from planning.queue_report import QueueReport, queue_reports
 from timing.clock import SYSTEM_CLOCK, Clock
 
+_REASONS_OF_DEVICES = (WaitReason.RESOURCE_CLAIMS.value, CLAIMS_MISSING, DEVICES_LEAVING)
 KEPT_SECONDS = 15.0
 """For this long all scrapers get the same figures, so many scrapers cause no more work than one."""
 MOST_NAMESPACES = 200
 """The most namespaces with series of their own: the ones with most gangs, or with the largest use."""
 MOST_QUEUES = 500
 """The most queues with series. Further queues have none."""
+MOST_CLASSES = 100
+"""The most DeviceClasses with series, by name. Further classes have none."""
 REST = "_other"
 """The label value that all further namespaces share. No namespace has this name, because it contains an underscore."""
 
@@ -37,12 +43,13 @@ REST = "_other"
 @dataclass(frozen=True, slots=True)
 class WaitingGang:
     """A gang that is not placed. `reason`: the reason in its status. `since`: when it was created, or when it last
-    ceased to be placed.
+    ceased to be placed. `lacks_devices`: whether it waits for devices, or for claims of devices.
     """
 
     namespace: str
     reason: str
     since: datetime
+    lacks_devices: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,15 @@ def waiting_since(status: Mapping[str, Any], created: str) -> datetime | None:
         if each.get("type") == "Placed" and each.get("status") == "False"
     )
     return instant(next(lost, None)) or instant(created)
+
+
+def lacks_devices(status: Mapping[str, Any]) -> bool:
+    """Return whether a gang waits for devices, by its status: its reason names devices or claims, or the first near
+    domain of its rejection lacks devices.
+    """
+    near = (status.get("explanation") or {}).get("nearest") or ()
+    short = any(each["free"] < each["needed"] for each in (near[0].get("devices") or () if near else ()))
+    return status.get("reason") in _REASONS_OF_DEVICES or short
 
 
 class ClusterMetrics(Collector):
@@ -100,7 +116,7 @@ class ClusterMetrics(Collector):
 
     def describe(self) -> Iterable[Metric]:
         """Return the metrics without samples, from which Prometheus' registry learns their names."""
-        return [*_of_capacity(CapacityFigures()), *_of_queues(()), *self._of_gangs({}, ())]
+        return [*_of_capacity(CapacityFigures()), *_of_devices(()), *_of_queues(()), *self._of_gangs({}, ())]
 
     def collect(self) -> Iterable[Metric]:
         """Return the metrics. The figures of capacity and queues are at most `KEPT_SECONDS` older than the view."""
@@ -110,7 +126,8 @@ class ClusterMetrics(Collector):
             if view is not None and view is not self._computed and now >= self._until:
                 reports = queue_reports(view.gangs, view.snapshot)[:MOST_QUEUES]
                 capacity = self._reader.read(view.snapshot, view.topologies)
-                self._families = [*_of_capacity(capacity), *_of_queues(reports)]
+                devices = _class_counts(view)
+                self._families = [*_of_capacity(capacity), *_of_devices(devices), *_of_queues(reports)]
                 self._computed, self._until = view, now + KEPT_SECONDS
             families = self._families
         yield from families
@@ -139,6 +156,14 @@ class ClusterMetrics(Collector):
         for key, seconds in sorted(longest.items()):
             oldest.add_metric(key, seconds)
         yield oldest
+        lacking = GaugeMetricFamily(
+            "phalanx_gangs_waiting_for_devices",
+            "Gangs without a place that wait for devices or for their ResourceClaims, by reason",
+            labels=("reason",),
+        )
+        for reason, count in sorted(Tally(each.reason for each in waiting if each.lacks_devices).items()):
+            lacking.add_metric((reason,), count)
+        yield lacking
 
 
 def _of_capacity(figures: CapacityFigures) -> Iterator[GaugeMetricFamily]:
@@ -178,6 +203,27 @@ def _of_capacity(figures: CapacityFigures) -> Iterator[GaugeMetricFamily]:
     for (namespace, resource), amount in sorted(by_name.items()):
         used.add_metric((namespace, resource), _in_units(resource, amount))
     yield used
+
+
+def _class_counts(view: ClusterFigures) -> Sequence[ClassCount]:
+    """Return the numbers of devices by DeviceClass; empty if Phalanx plans no devices."""
+    devices = view.snapshot.devices
+    if devices is None or not devices.classes:
+        return ()
+    gated = {each.pod.key for gang in view.gangs for each in gang.members if each.pod.gated_by(GATE)}
+    return class_counts(devices, gated, MOST_CLASSES)
+
+
+def _of_devices(counts: Iterable[ClassCount]) -> Iterator[GaugeMetricFamily]:
+    devices = GaugeMetricFamily(
+        "phalanx_devices",
+        "Devices that match a DeviceClass, by state: free, held (for gangs that are not released), used",
+        labels=("device_class", "state"),
+    )
+    for each in counts:
+        for state, amount in (("free", each.free), ("held", each.held), ("used", each.used)):
+            devices.add_metric((each.name, state), amount)
+    yield devices
 
 
 def _of_queues(reports: Iterable[QueueReport]) -> Iterator[GaugeMetricFamily]:

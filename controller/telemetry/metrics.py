@@ -19,7 +19,7 @@ from cluster.caches.freshness import Freshness, Watched
 from controller.cluster_view import ClusterView
 from controller.gang_status import Phase
 from controller.release.next_step import Cause
-from controller.telemetry.cluster_metrics import ClusterMetrics, WaitingGang, waiting_since
+from controller.telemetry.cluster_metrics import ClusterMetrics, WaitingGang, lacks_devices, waiting_since
 from gangs.dialects.table import DIALECTS
 from gangs.model import GangKey
 from planning.decision import Decision
@@ -102,7 +102,7 @@ class _Tallies:
         since = waiting_since(sample.status, sample.created)
         if sample.phase is not Phase.PLACED and since is not None:
             reason = str(sample.status.get("reason") or sample.phase.value)
-            self.unplaced[sample.key] = WaitingGang(sample.key.namespace, reason, since)
+            self.unplaced[sample.key] = WaitingGang(sample.key.namespace, reason, since, lacks_devices(sample.status))
 
     def drop(self, key: GangKey) -> None:
         """Remove a gang from the counts."""

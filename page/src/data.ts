@@ -106,6 +106,26 @@ export interface Near {
   needed: number;
   nodes: number;
   excluded?: Record<string, number>;
+  /** By kind; absent: no member has claims. */
+  devices?: DeviceNumbers[];
+}
+
+/** Devices of one kind in a domain (planning/devices/counts.py). `devices`: "devices of", and the DeviceClass. */
+export interface DeviceNumbers {
+  devices: string;
+  requests?: string[];
+  /** Such as "equal gpu.nvidia.com/nvlinkDomain". */
+  constraints?: string[];
+  matching: number;
+  free: number;
+  needed: number;
+}
+
+/** The devices of one kind in a domain: "5 of 8 devices of gpu.nvidia.com free, 8 needed, 3 missing". */
+export function devicesOf({ devices, constraints = [], matching, free, needed }: DeviceNumbers): string {
+  const tied = constraints.map((each) => ` (${each})`).join("");
+  const missing = needed > free ? `, ${needed - free} missing` : "";
+  return `${free} of ${matching} ${devices}${tied} free, ${needed} needed${missing}`;
 }
 
 /** How many of the needed pods a domain holds: "3 of 4 pods", or "13 of 60 pods now, 42 after evictions". */
@@ -144,6 +164,8 @@ export interface Story {
   askedBy: string;
   wants: string;
   presence: string;
+  /** The claims that have devices before the release, such as "3 of 4 claims, 6 devices"; "": none. Absent in a dry run. */
+  devicesHeld?: string;
   since: string;
   /** From its creation to its last placement; null: it is not placed. Absent in a dry run, as the next two. */
   waitedSeconds?: number | null;
@@ -153,7 +175,8 @@ export interface Story {
   /** Its last evictions, since the webhook started. `by`: the gang that took its place; "": unknown. */
   displaced?: { at: string; by: string }[];
   place: { told: string } | null;
-  members: { pod: string; state: string; node: string }[];
+  /** `devices`: by request, such as "gpu: gpu-0..1"; absent: none. */
+  members: { pod: string; state: string; node: string; devices?: string }[];
   heldBack: string[];
   steps: Step[];
   withoutEvents: string;

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 
-import { fittingOf, type Gang, keyOf, type Near, nodesOf, type Story, titleOf, unitName } from "./data";
+import { devicesOf, fittingOf, type Gang, keyOf, type Near, nodesOf, type Story, titleOf, unitName } from "./data";
 import { goalName, isFewest, valueOf } from "./goals";
 import { Icon } from "./icons";
 import { Bar, CopyLink, Fold, GangName, PhaseTag, Section, Table } from "./parts";
@@ -120,6 +120,7 @@ function Nearest({ told }: { told: Story }) {
             {each.fitsWithoutEvictions !== undefined && each.fitsWithoutEvictions < each.fits ? `${each.fitsWithoutEvictions} now, ${each.fits} after evictions, ` : ""}
             {each.nodes} nodes
             {Object.entries(each.excluded ?? {}).map(([reason, count]) => `, ${excluded(reason, count)}`)}
+            {(each.devices ?? []).map((some) => `, ${devicesOf(some)}`)}
           </small>
         </button>
       ))}
@@ -212,6 +213,7 @@ function Request({ gang, told }: { gang: Gang; told: Story | undefined }) {
     ["Asked by", told?.askedBy],
     ["Needs", told?.wants],
     ["Pods", told?.presence],
+    ["Devices held", told?.devicesHeld],
     ["Priority", typeof gang.priority === "number" ? String(gang.priority) : ""],
     ["Queue", gang.queue],
     ["Waited", typeof told?.waitedSeconds === "number" ? `${lasting(told.waitedSeconds)} until it was placed` : ""],
@@ -264,11 +266,12 @@ function Timeline({ told }: { told: Story }) {
 
 function Members({ gang, told }: { gang: Gang; told: Story }) {
   if (!told.members.length) return null;
-  const rows = told.members.map((each) => [each.pod, each.state, each.node]);
+  const claim = told.members.some((each) => each.devices);
+  const rows = told.members.map((each) => [each.pod, each.state, each.node, ...(claim ? [each.devices ?? ""] : [])]);
   const nodes = nodesOf(gang).size;
   return (
     <Fold title="Pods" note={`${told.members.length} pods${nodes ? ` on ${nodes} nodes` : ""}`}>
-      <Table caption="Pods of the gang" titles={["Pod", "State", "Node"]} rows={rows} />
+      <Table caption="Pods of the gang" titles={["Pod", "State", "Node", ...(claim ? ["Devices"] : [])]} rows={rows} />
     </Fold>
   );
 }

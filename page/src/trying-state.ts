@@ -18,10 +18,17 @@ export interface Decision {
   placed: number;
   proof: string;
   message: string;
-  assignments: { namespace: string; pod: string; node: string }[];
+  assignments: { namespace: string; pod: string; node: string; devices?: { request: string; device: string }[] }[];
   objective: Goal[];
   victims: Victim[];
   explanation: { nearest?: Near[]; wouldFitIf?: string[]; whyHere?: string };
+}
+
+/** Devices by request, such as "gpu: gpu-0, gpu-1". */
+function devicesByRequest(devices: { request: string; device: string }[]): string {
+  const found = new Map<string, string[]>();
+  for (const { request, device } of devices) found.set(request, [...(found.get(request) ?? []), device]);
+  return [...found].map(([request, names]) => `${request}: ${names.join(", ")}`).join("; ");
 }
 
 /** A decision as a gang with its story. */
@@ -32,7 +39,10 @@ export function asGang(decision: Decision): Gang {
     ...{ phase: outcome, reason: null, message, proof, objective, victims, explanation, place: null },
     ...{ askedBy: "", wants: "", since: "", heldBack: [], steps: [], withoutEvents: "" },
     presence: `${decision.placed} of ${decision.members} would have a node`,
-    members: decision.assignments.map(({ pod, node }) => ({ pod, node, state: "would run on" })),
+    members: decision.assignments.map(({ pod, node, devices = [] }) => ({
+      ...{ pod, node, state: "would run on" },
+      ...(devices.length ? { devices: devicesByRequest(devices) } : {}),
+    })),
   };
   return { namespace, name, dialect, phase: outcome, message, members, expected: decision.members, story, planned: true };
 }

@@ -1,35 +1,151 @@
 """How many devices match what a gang asks for in a domain, for the explanation of a rejection."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import numpy as np
+
+from cluster.devices.claims import Devices
+from planning.devices.by_number import MOST_KINDS, limiting_sets
 from planning.devices.columns import DeviceColumns
+from planning.devices.demands import Kind, NotPlannedError, PodDemand, Request, requests_of
+from planning.devices.kinds import accepted, selected
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceCount:
-    """Devices of one resource of `DeviceColumns` in one domain.
+    """Devices of one kind, or of several kinds with devices in common, in one domain.
 
-    `devices`: the resource's name. `matching`: all devices there that match. `free`: the matching devices that are not
-    allocated. `needed`: how many the members need at least that must run together.
+    `devices`: the DeviceClasses and selectors of the kinds, as `devices of …`. `requests`: the names of the requests
+    for these kinds in the members' claims. `constraints`: the attributes by which constraints tie devices of these
+    requests together. `matching`: all devices there that match. `free`: the matching devices that are not allocated.
+    `needed`: how many the members need at least that must run together.
     """
 
     devices: str
     matching: int
     free: int
     needed: int
+    requests: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> int:
+        """How many more free devices the members need at least."""
+        return max(0, self.needed - self.free)
 
 
 def counts_in(nodes: Collection[str], columns: DeviceColumns, members: int) -> tuple[DeviceCount, ...]:
-    """Return the numbers of devices on these nodes, for each resource. `members`: how many must run together."""
-    found, there = [], columns.on(nodes)
-    for name in columns.names:
-        matching = columns.matching[name] & there
-        asked = sorted(each[name] for each in columns.asked.values())
-        found.append(DeviceCount(name, int(matching.sum()), int((matching & columns.free).sum()), sum(asked[:members])))
+    """Return the numbers of devices on these nodes: for each kind of device, and for kinds that share devices together.
+
+    The numbers of kinds that share devices are limited together: four devices of one kind, of which some also count as
+    another kind. `members`: how many must run together. Requests that only observe devices are left out.
+    """
+    demands = list(columns.demands.values())
+    by_kind: dict[Kind, list[Request]] = {}
+    for request in requests_of(demands):
+        if not request.admin:
+            by_kind.setdefault(request.kind, []).append(request)
+    kinds, inventory, there = list(by_kind), columns.devices.inventory, columns.on(nodes)
+    flags = [accepted(kind, inventory) for kind in kinds]
+    joint = limiting_sets(flags) if 1 < len(kinds) <= MOST_KINDS else []
+    found = []
+    for places in (*((place,) for place in range(len(kinds))), *(each for each in joint if len(each) > 1)):
+        some = [kinds[place] for place in places]
+        matching = np.logical_or.reduce([flags[place] for place in places])[inventory.content] & there
+        requests = [request for kind in some for request in by_kind[kind]]
+        found.append(
+            DeviceCount(
+                devices=f"devices of {' or '.join(dict.fromkeys(kind.label for kind in some))}",
+                matching=int(matching.sum()),
+                free=int((matching & columns.free).sum()),
+                needed=sum(sorted(_needed(demand, some) for demand in demands)[:members]),
+                requests=tuple(dict.fromkeys(request.name for request in requests)),
+                constraints=_constraints(demands, requests),
+            )
+        )
     return tuple(found)
 
 
+def devices_of_each(columns: DeviceColumns, members: int) -> str:
+    """Return the devices that every member needs, such as `2 devices of gpu.example.com`, for messages.
+
+    "" if there are none, or if the members do not all need the same. `members`: the number of unbound members.
+    """
+    demands = list({id(each): each for each in columns.demands.values()}.values())
+    if len(columns.demands) < members:
+        return ""
+    every = {request.kind: None for request in requests_of(demands) if not request.admin}
+    texts = {_text({kind: _needed(demand, [kind]) for kind in every}) for demand in demands}
+    return texts.pop() if len(texts) == 1 else ""
+
+
+def _text(amounts: Mapping[Kind, int]) -> str:
+    parts = [
+        f"{count} {'device' if count == 1 else 'devices'} of {kind.label}" for kind, count in amounts.items() if count
+    ]
+    return " and ".join(parts)
+
+
+def _needed(demand: PodDemand, kinds: Collection[Kind]) -> int:
+    """Return how many devices of these kinds a pod needs at least. A request for all devices needs one at least.
+
+    A request with alternatives counts only if all alternatives are of these kinds.
+    """
+    return sum(
+        min(0 if each.admin or each.kind not in kinds else max(1, each.count) for each in alternatives)
+        for claim in demand.claims
+        for alternatives in claim.asked.requests
+    )
+
+
+def _constraints(demands: Iterable[PodDemand], requests: Sequence[Request]) -> tuple[str, ...]:
+    found = (
+        f"{'different' if each.distinct else 'equal'} {each.attribute}"
+        for demand in demands
+        for claim in demand.claims
+        for each in claim.asked.constraints
+        if any(each.concerns(request) for request in requests)
+    )
+    return tuple(dict.fromkeys(found))
+
+
+class ClassCount(NamedTuple):
+    """How many devices of the cluster match the selectors of a DeviceClass, by state.
+
+    `held`: for members that are not released. `used`: by all other claims. A device may match several classes.
+    """
+
+    name: str
+    free: int
+    held: int
+    used: int
+
+
+def class_counts(devices: Devices, gated: Collection[str], most: int) -> list[ClassCount]:
+    """Return the numbers of devices of the first `most` DeviceClasses, in the order of their names.
+
+    Classes with selectors that are not understood, or that fail for a device, are left out.
+
+    :param gated: the members that are not released, as `namespace/name`.
+    """
+    held = np.zeros(len(devices.holders), dtype=np.bool_)
+    for use in devices.uses:
+        if all(pod in gated for pod in use.consumers):
+            held[list(use.positions)] = True
+    taken, found = devices.holders > 0, list[ClassCount]()
+    for name, one in sorted(devices.classes.items())[:most]:
+        expressions = tuple(each.cel.expression for each in one.spec.selectors if each.cel is not None)
+        try:
+            matching = selected(Kind(expressions, (), name), devices.inventory)[devices.inventory.content]
+        except NotPlannedError:
+            continue
+        numbers = (matching & ~taken, matching & taken & held, matching & taken & ~held)
+        found.append(ClassCount(name, *(int(each.sum()) for each in numbers)))
+    return found
+
+
 def short(counts: Iterable[DeviceCount]) -> list[DeviceCount]:
-    """Return the resources of which fewer devices are free than needed."""
-    return [each for each in counts if each.free < each.needed]
+    """Return the counts of which fewer devices are free than needed."""
+    return [each for each in counts if each.missing]

@@ -23,6 +23,7 @@ from kube.names import natural_key
 from kube.requests import PODS, pod_requests
 from kube.topology import HOSTNAME_LABEL, Level, Topology
 from planning.devices.columns import NO_DEVICES, NOTHING_FREED, DeviceColumns, device_columns
+from planning.devices.counts import devices_of_each
 from planning.framing.amounts import Amounts as _Amounts
 from planning.framing.amounts import Units
 from planning.framing.member_rules import LabelsOf, affinities, apart, conflicts, spread_exclusions, spread_rules
@@ -236,6 +237,7 @@ class _Framer:
             conflicts=conflicts([each.obstacles for each in table.pod_rules], positions),
             affinities=affinities(traits, [each.near for each in table.pod_rules], states, positions),
             gangs=() if alone is not None else tuple(self._rules()),
+            slot_contents=devices_of_each(self.devices, sum(not each.pod.bound for each in self.all_members)),
         )
 
     def _pod_sets(self) -> Iterator[tuple[Gang, PodSet]]:

@@ -17,6 +17,7 @@ from planning.framing.empty_cluster import emptied
 from planning.framing.gang_problem import frame
 from planning.message import Message
 from planning.messages import wording
+from planning.messages.shortfalls import devices_near
 from planning.pins import left_behind
 from solver.explain.largest_domain import too_small_for
 from solver.plan import Proof
@@ -45,7 +46,9 @@ def with_never_fits(decision: Decision, gang: Gang, snapshot: Snapshot, topologi
     if empty is snapshot:
         return never  # the message is about the empty cluster already
     required = near.level if gang.required is not None else ""
-    return replace(never, line=Message.of(wording.never_fits(near, required), wording.unmodelled(decision.notes)))
+    lacking = wording.short_of_devices([near], [devices_near(framing, near)]) if framing.devices.names else ""
+    line = Message.of(wording.never_fits(near, required), f"; {lacking}" if lacking else "")
+    return replace(never, line=Message.of(line, wording.unmodelled(decision.notes)))
 
 
 def _regardless_of_others(gang: Gang) -> Gang:

@@ -9,14 +9,20 @@ from cluster.devices.allocation import ClaimAllocation
 from gangs.model import Gang
 from planning.decision import Assignment, Decision, DomainUse, Eviction, Explanation, LevelUse, Outcome
 from planning.devices.allotment import AllotmentError, allotted
-from planning.devices.counts import DeviceCount, counts_in
 from planning.devices.verifying import PlacedPod, faults
 from planning.framing.gang_problem import Framing, level_at
 from planning.framing.running_gangs import RunningGangs
 from planning.framing.stranded import Stranded
 from planning.message import Message, Shortfall
 from planning.messages import wording
-from planning.messages.shortfalls import left_out, limiting_budgets, misfits, overruling_budgets, whole_gangs
+from planning.messages.shortfalls import (
+    devices_near,
+    left_out,
+    limiting_budgets,
+    misfits,
+    overruling_budgets,
+    whole_gangs,
+)
 from planning.pins import left_behind
 from planning.scheduler_rules.member_affinity import UNFULFILLED
 from solver.capacity import needed_members, scarcest
@@ -113,7 +119,7 @@ def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[
     nearest = tuple(_with_outside(framing, each) for each in answer.nearest or _whole_cluster(framing))
     explanation = Explanation(
         nearest=nearest,
-        devices=tuple(_counts(framing, each) for each in nearest) if framing.devices.names else (),
+        devices=tuple(devices_near(framing, each) for each in nearest) if framing.devices.names else (),
         would_fit_if=answer.would_fit_if,
         example_victims=answer.example_victims,
         offered=_offered(framing, answer),
@@ -144,17 +150,6 @@ def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[
         notes=framing.unmodelled,
         seconds=seconds,
     )
-
-
-def _counts(framing: Framing, near: NearDomain) -> tuple[DeviceCount, ...]:
-    """Return the numbers of devices in a near domain."""
-    depth = len(near.path)
-    inside = {
-        name
-        for position, name in enumerate(framing.nodes)
-        if (*framing.problem.nodes[position].path, name)[:depth] == near.path
-    }
-    return counts_in(inside, framing.devices, near.needed)
 
 
 def _and(text: str) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from kube.requests import shortage
+from planning.devices.counts import DeviceCount, counts_in
 from planning.framing.gang_problem import Framing
 from planning.framing.promised_neighbours import AFFINITY
 from planning.message import Names
@@ -200,6 +201,13 @@ def whole_gangs(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, .
         if len(members_of_gang) < gang.running and any(len(part) > max(0, spare) for part, spare in parts):
             found.append(gang.name)
     return tuple(sorted(found))
+
+
+def devices_near(framing: Framing, near: NearDomain) -> tuple[DeviceCount, ...]:
+    """Return the numbers of devices in a near domain."""
+    paths, depth = framing.problem.nodes.layout.paths, len(near.path)
+    inside = {name for above, name in zip(paths, framing.nodes, strict=False) if (*above, name)[:depth] == near.path}
+    return counts_in(inside, framing.devices, near.needed)
 
 
 def _places(framing: Framing, nearest: Iterable[NearDomain]) -> set[int]:

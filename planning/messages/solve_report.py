@@ -146,12 +146,20 @@ def _more(near: NearDomain, devices: Sequence[DeviceCount] | None) -> Json:
     """
     entry: Json = {} if near.fits_now is None else {"fitsWithoutEvictions": near.fits_now}
     if devices:
-        entry["devices"] = [_device_count(each) for each in devices]
+        entry["devices"] = [device_count(each) for each in devices]
     return entry
 
 
-def _device_count(count: DeviceCount) -> Json:
-    return {"devices": count.devices, "matching": count.matching, "free": count.free, "needed": count.needed}
+def device_count(count: DeviceCount) -> Json:
+    """Return the numbers of devices of one kind in a domain as JSON."""
+    return {
+        "devices": count.devices,
+        "requests": list(count.requests),
+        **({"constraints": list(count.constraints)} if count.constraints else {}),
+        "matching": count.matching,
+        "free": count.free,
+        "needed": count.needed,
+    }
 
 
 def _near(near: NearDomain) -> Json:

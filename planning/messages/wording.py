@@ -2,7 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from gangs.model import CreationDelay, Gang, GangKey
 from gangs.workloads.jobs import controller_of
@@ -15,6 +16,7 @@ from planning.messages.shortfalls import Misfits, Reasons
 from solver.objective import criterion
 from solver.plan import NearDomain, NextDoor, NoPlan, Proof
 
+DEVICE_COLUMNS = ("DOMAIN", "REQUEST", "DEVICES", "MATCH", "FREE", "NEEDED", "MISSING")
 NEAREST_COLUMNS = ("NEAREST", "FITS", "NODES", "EXCLUDED")
 _NUMBERED = re.compile(r"(.*?)(\d+)(\D*)")
 _RUNS_SHOWN = 4
@@ -393,6 +395,17 @@ def nearest_row(path: Sequence[str], fits: str, nodes: int, excluded: Reasons) -
     return domain(path), fits, str(nodes), reasons
 
 
+def device_row(path: Sequence[str], count: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the devices of one kind in a near domain as a table row under `DEVICE_COLUMNS`.
+
+    :param count: as in a report, or in a Gang's status (`explanation.nearest[].devices[]`).
+    """
+    tied = [f"({each})" for each in count.get("constraints") or ()]
+    what = " ".join((str(count["devices"]).removeprefix("devices of "), *tied))
+    numbers = (count["matching"], count["free"], count["needed"], max(0, count["needed"] - count["free"]))
+    return (domain(path), ", ".join(count.get("requests") or ()), what, *map(str, numbers))
+
+
 def _near(near: NearDomain) -> Message:
     reasons = because(near.excluded)
     fits = Count(fitting(near.fits, near.needed, near.fits_now))
@@ -406,16 +419,14 @@ def short_of_devices(nearest: Sequence[NearDomain], counts: Sequence[Sequence[De
     `counts`: the devices of each domain; empty if the gang asks for none. The result is the end of a message, "" if no
     shown domain lacks devices.
     """
-    found = []
+    by_kind: dict[str, list[str]] = {}
     for near, every in zip(nearest[:_NEAREST_SHOWN], counts, strict=False):
         for each in short(every):
-            has = (
-                f"{each.matching} in {domain(near.path)}, {each.free} of them free"
-                if each.matching
-                else (f"none in {domain(near.path)}")
-            )
-            found.append(f"{each.devices}: {has}, {each.needed} needed")
-    return "; ".join(found)
+            has = f"{each.matching or 'none'} in {domain(near.path)}"
+            has += f", {each.free} of them free" if each.free < each.matching else ""
+            tied = f" with {listed(each.constraints)} in each claim" if each.constraints else ""
+            by_kind.setdefault(each.devices, []).append(f"{has}, {each.needed}{tied} needed")
+    return "; ".join(f"{devices}: {'; '.join(found)}" for devices, found in by_kind.items())
 
 
 def unmodelled(wishes: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ from gangs.dialects.claims import dialect_of, parts_of
 from gangs.dialects.table import OWN
 from gangs.mirrors import claim_of, mirrored_key
 from gangs.model import GangKey, Manifest
+from kube.devices import ResourceClaim
 from kube.keys import GATE
 from kube.names import natural_key
 from kube.objects import Pod
@@ -39,7 +40,8 @@ class GangFacts:
     position among the waiting gangs; None if the gang does not wait, or if the other gangs may not be read. `start`:
     the estimated start; None if the gang does not wait in a queue, or if its start was not estimated. `beside`: the
     gangs, as `namespace/name`, in the few domains to which a node selector confines the gang. Empty without such a
-    selector, or if the other gangs may not be read.
+    selector, or if the other gangs may not be read. `claims`: the ResourceClaims of its namespaces, by
+    `namespace/name`; empty if no member has claims, or if they may not be read.
     """
 
     manifest: Manifest
@@ -49,6 +51,7 @@ class GangFacts:
     place: PlaceInLine | None = None
     start: StartEstimate | None = None
     beside: Sequence[str] = ()
+    claims: Mapping[str, ResourceClaim] = field(default_factory=dict)
 
     @property
     def status(self) -> Mapping[str, Any]:

@@ -221,13 +221,14 @@ def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
         max(problem.shapes[shape].requests[each] for shape in shapes) for each in range(len(problem.resources))
     )
     larger = tuple(missing * each for each in most)
+    contents = f", {'each ' if missing > 1 else ''}with {problem.slot_contents}" if problem.slot_contents else ""
 
     def on_an_existing_node() -> Iterator[Change]:
         slots = "1 more pod slot" if missing == 1 else f"{missing} more pod slots"
         for node in _nodes_to_enlarge(problem, shapes, near.path, nearest.plan):
             enlarged = _with_room(problem, node, larger)
             members = _with_members(enlarged, nearest.plan, [node] * missing)
-            yield Change(f"{slots} {_inside(usable)}", enlarged, members)
+            yield Change(f"{slots} {_inside(usable)}{contents}", enlarged, members)
 
     fill_nodes = missing > 1 and all(problem.shapes[shape].fills_node for shape in shapes)
     if not fill_nodes:
@@ -241,12 +242,12 @@ def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
     nodes = _with_nodes(problem, shapes, home, [most] * missing)
     places = list(range(new, new + missing))
     words = "1 more node" if missing == 1 else f"{missing} more nodes"
-    yield Change(f"{words} {where}", nodes, _with_members(nodes, nearest.plan, places))
+    yield Change(f"{words} {where}{contents}", nodes, _with_members(nodes, nearest.plan, places))
     if fill_nodes:
         yield from on_an_existing_node()
     if missing > 1:
         one_node = _with_nodes(problem, shapes, home, [larger])
-        words = f"1 more node with room for {missing} pods {where}"
+        words = f"1 more node with room for {missing} pods {where}{contents}"
         yield Change(words, one_node, _with_members(one_node, nearest.plan, [new] * missing))
 
 

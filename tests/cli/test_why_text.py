@@ -1,15 +1,26 @@
 """The text of `phalanx why` for given objects of a cluster."""
 
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec import convert, structs
 
 from cli.text.ages import age
 from cli.text.why_text import leader_trouble, render
 from gangs.model import GangKey
+from kube.devices import ResourceClaim
 from kube.keys import GATE, PLANNED_NODE
-from kube.objects import Condition, ObjectMeta, Pod, PodSpec, PodStatus, SchedulingGate
+from kube.objects import (
+    Condition,
+    ObjectMeta,
+    Pod,
+    PodResourceClaimStatus,
+    PodSpec,
+    PodStatus,
+    SchedulingGate,
+)
 from planning.stories.facts import GangFacts, StartEstimate, gangs_beside, member_keys, pod_state, restarted
 
 NOW = datetime(2026, 11, 21, 12, 0, 0, tzinfo=UTC)
@@ -103,6 +114,79 @@ def test_forty_pods_fold_into_ranges() -> None:
   llm-0..38   held back, capacity is reserved (39 pods)   node-0..38
   llm-39      Running                                     node-39
 """)
+
+
+def claiming(name: str, *, node: str = "", held: str = "") -> Pod:
+    """A member whose claim `NAME-gpu` was created from a template."""
+    plain = pod(name, node=node, held=held, phase="Running" if node else "Pending")
+    own = PodResourceClaimStatus(name="gpu", resource_claim_name=f"{name}-gpu")
+    entries = ({"name": "gpu", "resourceClaimTemplateName": "one"},)
+    spec, status = structs.replace(plain.spec, resource_claims=entries), plain.status
+    return structs.replace(plain, spec=spec, status=structs.replace(status, resource_claim_statuses=(own,)))
+
+
+def claim(name: str, *devices: str, pool: str = "node-1") -> ResourceClaim:
+    """A claim with these devices."""
+    results = [{"request": "gpu", "driver": "gpu.example.com", "pool": pool, "device": each} for each in devices]
+    allocation = {"allocation": {"devices": {"results": results}}} if devices else {}
+    return convert({"metadata": {"name": name, "namespace": "default"}, "status": allocation}, ResourceClaim)
+
+
+def planned(name: str, *devices: str) -> Json:
+    """An entry of `status.claims`."""
+    results = [{"request": "gpu", "driver": "gpu.example.com", "pool": "node-1", "device": each} for each in devices]
+    return {"namespace": "default", "name": f"{name}-gpu", "pods": [name], "node": "node-1", "devices": results}
+
+
+def test_held_and_planned_devices_of_a_gang_are_told_by_pod() -> None:
+    names = [f"llm-{at}" for at in range(4)]
+    plan = [planned(name, f"gpu-{2 * at}", f"gpu-{2 * at + 1}") for at, name in enumerate(names)]
+    claims = [claim("llm-0-gpu", "gpu-0", "gpu-1"), claim("llm-1-gpu"), claim("llm-2-gpu", "a0", pool="fabric")]
+    facts = GangFacts(
+        mirror(status={"phase": "Nominated", "claims": plan}),
+        [claiming(name, held="node-1") for name in names],
+        leader=LEADER,
+        claims={each.key: each for each in claims},
+    )
+    told = render(facts, NOW)
+    assert "  devices held   2 of 4 claims, 3 devices\n" in told
+    assert told.endswith("""\
+
+  POD     STATE                             NODE     DEVICES
+  llm-0   held back, capacity is reserved   node-1   gpu: gpu-0..1
+  llm-1   held back, capacity is reserved   node-1   planned: gpu: gpu-2..3
+  llm-2   held back, capacity is reserved   node-1   gpu: fabric/a0
+  llm-3   held back, capacity is reserved   node-1   planned: gpu: gpu-6..7
+""")
+
+
+def test_devices_of_many_pods_are_counted() -> None:
+    names = [f"llm-{at}" for at in range(20)]
+    claims = [claim(f"{name}-gpu", "gpu-0", "gpu-1") for name in names]
+    running = [claiming(name, node="node-1") for name in names]
+    told = render(GangFacts(mirror(), running, leader=LEADER, claims={each.key: each for each in claims}), NOW)
+    assert "devices held" not in told, "nothing is held for running pods"
+    assert told.endswith("  llm-0..19   Running (20 pods)   node-1   40 devices\n")
+
+
+def test_missing_devices_are_told_by_domain_and_request() -> None:
+    status: Json = deepcopy(UNPLACEABLE)
+    near = status["explanation"]["nearest"][0]
+    near["devices"] = [
+        {
+            "devices": "devices of gpu.example.com",
+            "requests": ["gpu"],
+            "constraints": ["equal gpu.example.com/link"],
+            "matching": 8,
+            "free": 5,
+            "needed": 8,
+        }
+    ]
+    told = render(GangFacts(mirror(status=status), leader=LEADER), NOW)
+    assert (
+        "  DOMAIN    REQUEST   DEVICES                                        MATCH   FREE   NEEDED   MISSING\n"
+        "  spine-0   gpu       gpu.example.com (equal gpu.example.com/link)   8       5      8        3\n"
+    ) in told
 
 
 EVICTING = {

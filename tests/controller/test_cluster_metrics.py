@@ -14,6 +14,7 @@ from node_manifests import node_manifest
 from prometheus_client import CollectorRegistry
 
 from cluster.capturing import snapshot_of
+from cluster.devices.claims import DeviceObjects, devices_of
 from cluster.node_state import NodeState
 from cluster.snapshot import Snapshot
 from cluster.topology.capacity import CapacityReader, Startable
@@ -23,7 +24,9 @@ from controller.telemetry.cluster_metrics import KEPT_SECONDS, ClusterMetrics, W
 from controller.telemetry.metrics import GangSample, Metrics, size_class
 from gangs.model import Gang, GangKey, Member, ObjectRef, PodSet
 from gangs.quota_model import Account, ClusterQueue, FlavorQuotas, Quota, ResourceGroup
-from kube.objects import Node, Pod
+from kube.devices import DeviceClass, ResourceClaim, ResourceSlice
+from kube.keys import GATE
+from kube.objects import Node, Pod, SchedulingGate
 from kube.topology import HOSTNAME_LABEL, Level, Topology
 
 GPU = "nvidia.com/gpu"
@@ -273,3 +276,85 @@ def test_the_number_of_series_does_not_depend_on_nodes_and_pods() -> None:
     assert len(figures.startable) == 3 * 4
     assert Startable("datacenter", "rack", GPU, 8, 0) in figures.startable
     assert figures.used_by == {("team-a", GPU): 64}
+
+
+def test_devices_of_a_class_are_free_held_or_used(scraped: Scraped) -> None:
+    """n0 has four devices. A gated member's claim has one, a running pod's another. The class `odd` fails."""
+    manifest = {
+        "spec": {
+            "driver": "gpu.example.com",
+            "nodeName": "n0",
+            "pool": {"name": "n0", "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": f"gpu-{number}"} for number in range(4)],
+        }
+    }
+
+    def claim(name: str, device: str) -> ResourceClaim:
+        results = [{"request": "gpu", "driver": "gpu.example.com", "pool": "n0", "device": device}]
+        status = {
+            "allocation": {"devices": {"results": results}},
+            "reservedFor": [{"resource": "pods", "name": name, "uid": name}],
+        }
+        return msgspec.convert({"metadata": {"name": name, "namespace": "team-a"}, "status": status}, ResourceClaim)
+
+    def device_class(name: str, expression: str) -> DeviceClass:
+        spec = {"selectors": [{"cel": {"expression": expression}}]}
+        return msgspec.convert({"metadata": {"name": name}, "spec": spec}, DeviceClass)
+
+    objects = DeviceObjects(
+        [msgspec.convert(manifest, ResourceSlice)],
+        [
+            device_class("gpu", "device.driver == 'gpu.example.com'"),
+            device_class("none", "false"),
+            device_class("odd", "device.attributes['gpu.example.com'].model == 'x'"),
+        ],
+        [claim("llm-0", "gpu-0"), claim("runs", "gpu-1")],
+    )
+    gated = pod("llm-0", 0)
+    gated = msgspec.structs.replace(
+        gated, spec=msgspec.structs.replace(gated.spec, scheduling_gates=(SchedulingGate(name=GATE),))
+    )
+    gang = Gang(
+        key=GangKey("phalanx", "team-a", "llm"),
+        source=ObjectRef("phalanx.dev/v1alpha1", "Gang", "team-a", "llm"),
+        members=(Member(gated, "main", None),),
+        pod_sets=(PodSet("main", 1, 1),),
+        expected=1,
+        min_member=1,
+    )
+    scraped.metrics.see(replace(snapshot(), devices=devices_of(objects)), [], [gang])
+    found = {
+        (labels["device_class"], labels["state"]): scraped.value("phalanx_devices", **labels)
+        for labels in scraped.labels("phalanx_devices")
+    }
+    assert found == {
+        ("gpu", "free"): 2,
+        ("gpu", "held"): 1,
+        ("gpu", "used"): 1,
+        ("none", "free"): 0,
+        ("none", "held"): 0,
+        ("none", "used"): 0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "lacks"),
+    [
+        ({"reason": "ResourceClaims"}, True),
+        ({"reason": "ClaimsMissing"}, True),
+        ({"reason": "DevicesLeaving"}, True),
+        ({"reason": "NoRoom"}, False),
+        ({"reason": "NoRoom", "explanation": {"nearest": [{"devices": [{"free": 3, "needed": 4}]}]}}, True),
+        ({"reason": "NoRoom", "explanation": {"nearest": [{"devices": [{"free": 4, "needed": 4}]}]}}, False),
+        ({"reason": "NoRoom", "explanation": {"nearest": [{}]}}, False),
+    ],
+)
+def test_gangs_that_wait_for_devices_are_counted_by_reason(
+    scraped: Scraped, status: dict[str, Any], *, lacks: bool
+) -> None:
+    assert cluster_metrics.lacks_devices(status) is lacks
+    since = scraped.clock.wall()
+    scraped.metrics.stand(
+        {}, [WaitingGang("a", "NoRoom", since, lacks_devices=lacks), WaitingGang("a", "NoRoom", since)]
+    )
+    assert scraped.value("phalanx_gangs_waiting_for_devices", reason="NoRoom") == (1 if lacks else None)

@@ -19,6 +19,7 @@ DEMO = "tests/system/test_scenarios.py"
 LOOKING = "tests/system/test_terminal.py"
 SH_BLOCKS: dict[str, str] = {
     ".venv/bin/python -m benchmarks": "tests/benchmarks/test_benchmark.py",
+    ".venv/bin/python -m benchmarks.live.devices": "tests/benchmarks/test_devices_live.py",
     ".venv/bin/python -m benchmarks.live.many_gangs": "tests/benchmarks/test_gangs_created_at_once.py",
     "cd phalanx-0.1.0": "tests/packaging/test_release.py",
     "cosign": "needs a registry and keys to sign with",

@@ -9,7 +9,7 @@ from access_rules import granted
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from cli.installation.installed_objects import system_objects
+from cli.installation.installed_objects import component_objects, system_objects
 from serving.background import SMALL
 from serving.limits import ConnectionLimits
 from webhook.serving import Settings
@@ -41,8 +41,19 @@ def test_the_table_of_rights_is_the_manifests_own() -> None:
     assert written == {str(right) for right in granted(system_objects())}
 
 
+def test_the_table_of_the_component_for_devices_is_its_manifests_own() -> None:
+    written = {
+        f"{account} may {verb} {resource}"
+        for who, verbs, resources, *_ in rows("account")
+        for account in ACCOUNTS[who]
+        for verb in verbs.split(", ")
+        for resource in re.findall(r"`([^`]+)`", resources)
+    }
+    assert written == {str(right) for right in granted(component_objects("devices"))}
+
+
 def test_every_right_says_what_breaks_without_it() -> None:
-    assert all(len(row) == 5 and all(row) for row in rows("who"))
+    assert all(len(row) == 5 and all(row) for table in ("who", "account") for row in rows(table))
 
 
 def test_the_limits_are_those_that_hold() -> None:

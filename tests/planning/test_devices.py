@@ -3,11 +3,13 @@
 r1: n1 (1 device) n2 (2)        r2: n3 (3) n4 (2)
 """
 
+import re
 from typing import Any
 
 import device_scenes as devices
 import scenes
 
+from cli.text.decision_text import render
 from planning.decision import Decision, Outcome
 from planning.messages.solve_report import solve_report
 
@@ -65,9 +67,58 @@ def test_a_gang_short_of_devices_is_refused_with_their_numbers() -> None:
     assert f"devices of {devices.DRIVER}: 5 in r2, 4 of them free, 5 needed" in decision.message
     nearest = solve_report([decision], details=True)["gangs"][0]["explanation"]["nearest"]
     assert [each["devices"] for each in nearest] == [
-        [{"devices": f"devices of {devices.DRIVER}", "matching": 5, "free": 4, "needed": 5}],
-        [{"devices": f"devices of {devices.DRIVER}", "matching": 3, "free": 3, "needed": 5}],
+        [{"devices": f"devices of {devices.DRIVER}", "requests": ["gpu"], "matching": 5, "free": 4, "needed": 5}],
+        [{"devices": f"devices of {devices.DRIVER}", "requests": ["gpu"], "matching": 3, "free": 3, "needed": 5}],
     ]
+    assert decision.explanation.would_fit_if[0] == f"1 more pod slot in r2, with 1 device of {devices.DRIVER}"
+    table = render([decision])
+    assert re.search(r"DOMAIN +REQUEST +DEVICES +MATCH +FREE +NEEDED +MISSING", table)
+    assert re.search(rf"r2 +gpu +{devices.DRIVER} +5 +4 +5 +1\n", table)
+    assert re.search(rf"r1 +gpu +{devices.DRIVER} +3 +3 +5 +2\n", table)
+
+
+def test_kinds_with_devices_in_common_are_counted_alone_and_together() -> None:
+    """n3 has two large devices and a small one. Two members ask for a large device and for any two devices each."""
+    large = devices.request("big", 1, devices.DRIVER, f"{OWN}.size == 'large'")
+    sized = [
+        devices.device(f"gpu-{i}", attributes={"size": size}) for i, size in enumerate(("large", "large", "small"))
+    ]
+    decision = decided(
+        cluster(n1=0, n2=0, n3=sized, n4=0),
+        devices.template(large, devices.request("any", 2), name="both"),
+        scenes.gang(minMember=2, required="rack"),
+        members(2, **devices.of_template("both")),
+    )
+    (near, *_) = solve_report([decision], details=True)["gangs"][0]["explanation"]["nearest"]
+    label = f"{devices.DRIVER} with {OWN}.size == 'large'"
+    assert near["devices"] == [
+        {"devices": f"devices of {label}", "requests": ["big"], "matching": 2, "free": 2, "needed": 2},
+        {"devices": f"devices of {devices.DRIVER}", "requests": ["any"], "matching": 3, "free": 3, "needed": 4},
+        {
+            "devices": f"devices of {label} or {devices.DRIVER}",
+            "requests": ["big", "any"],
+            "matching": 3,
+            "free": 3,
+            "needed": 6,
+        },
+    ]
+    assert decision.explanation.would_fit_if[0].endswith(f"with 1 device of {label} and 2 devices of {devices.DRIVER}")
+
+
+def test_a_rejection_names_the_attribute_that_ties_devices_together() -> None:
+    """Each node has two devices with different links, so no pair has one link, although enough devices are free."""
+    apart = [devices.device(f"gpu-{i}", attributes={"link": str(i)}) for i in range(2)]
+    pair = devices.template(
+        devices.request("gpu", 2), name="pair", constraints=[{"matchAttribute": f"{devices.DRIVER}/link"}]
+    )
+    decision = decided(
+        cluster(n1=apart, n2=apart, n3=0, n4=0),
+        pair,
+        scenes.gang(minMember=2),
+        members(2, **devices.of_template("pair")),
+    )
+    assert decision.outcome is Outcome.UNPLACEABLE
+    assert f"{devices.DRIVER} (equal {devices.DRIVER}/link)" in render([decision])
 
 
 def test_devices_of_bound_pods_are_taken() -> None:
@@ -370,7 +421,7 @@ def test_a_gang_that_needs_more_devices_than_there_are_never_fits() -> None:
     )
     assert decision.message == (
         "never fits this cluster, even without other pods: needs 6 pods in one rack, "
-        "and the largest rack, r2 (2 nodes), holds 5"
+        f"and the largest rack, r2 (2 nodes), holds 5; devices of {devices.DRIVER}: 5 in r2, 6 needed"
     )
     fitting = decided(
         cluster(), scenes.gang(minMember=5, required="rack"), members(5), devices.user("other", "n3", "gpu-0")

@@ -17,6 +17,7 @@ from device_scene import (
     NODES,
     PODS,
     RESOURCE,
+    RULES,
     TEMPLATES,
     DeviceScene,
     Leader,
@@ -34,7 +35,7 @@ from system import unschedulable
 
 from cluster.api.connecting import connect
 from cluster.api.transport import message_of
-from kube.keys import PLAN, SYSTEM_NAMESPACE
+from kube.keys import DEVICE_RULE, DEVICES_TAKEN, PLAN, SYSTEM_NAMESPACE
 
 pytestmark = pytest.mark.controlplane
 
@@ -328,3 +329,20 @@ def test_the_controller_cannot_touch_a_claim_that_it_has_not_allocated(scene: De
     answer = scene.plane.request("PATCH", f"{system}/probe-x/status", taken, MERGE)
     assert "no claim in the namespace of Phalanx is allocated" in answer["message"]
     scene.ask("DELETE", f"{system}/probe-x")
+    taint = {"key": DEVICES_TAKEN, "value": "taking", "effect": "NoSchedule"}
+    selector = {"driver": DRIVER, "pool": "n0"}
+    labels = {"labels": {DEVICE_RULE: "taking"}}
+    rule = {"metadata": {"name": "theirs"}, "spec": {"deviceSelector": selector, "taint": taint}}
+    scene.ask("POST", RULES, rule)
+    assert "may only delete rules that it has created" in refusal(f"{RULES}/theirs", {}, "DELETE")
+    scene.ask("DELETE", f"{RULES}/theirs")
+    evicting = {"deviceSelector": selector, "taint": {**taint, "effect": "NoExecute"}}
+    unlabelled = {"metadata": {"name": "ours"}, "spec": rule["spec"]}
+    everywhere = {
+        "metadata": {"name": "ours", **labels},
+        "spec": {"deviceSelector": {"driver": DRIVER}, "taint": taint},
+    }
+    for wrong in ({"metadata": {"name": "ours", **labels}, "spec": evicting}, unlabelled, everywhere):
+        assert "may only taint pools of devices against new claims" in refusal(RULES, wrong, "POST")
+    ours.request("POST", RULES, body={"metadata": {"name": "ours", **labels}, "spec": rule["spec"]})
+    ours.request("DELETE", f"{RULES}/ours")

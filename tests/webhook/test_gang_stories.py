@@ -4,6 +4,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
@@ -15,9 +16,11 @@ from pictures import Manifest, StillPicture, node, pod, pod_group, topology
 
 from cluster.api.token_reviews import Access
 from cluster.api.transport import Transport
+from cluster.devices.claims import DeviceObjects, devices_of
 from controller.telemetry import events
 from gangs.mirrors import MARK
-from kube.keys import MIRRORS
+from kube.devices import ResourceClaim
+from kube.keys import GATE, MIRRORS
 from planning.stories.timeline import TOLD_BY_EVENTS, WARNINGS
 from webhook.app import create_app
 from webhook.live_view.gang_stories import MORE_THAN, MOST_PAGES, MOST_READERS, READING_SECONDS
@@ -82,6 +85,45 @@ def test_a_gang_that_waits_is_told_with_its_place_in_line(waiting: StillPicture)
     assert story["presence"] == "4 of 4 exist, 0 bound"
     assert [(each["what"], each["after"]) for each in story["steps"]] == [("asked for", 0)]
     assert story["withoutEvents"] == "events cannot be read here"
+
+
+def test_the_devices_of_members_are_told_and_what_the_gang_holds_of_them() -> None:
+    """The claim of one gated member has its devices; the plan has those of the other, and of none for the third."""
+
+    def planned(name: str, *devices: str) -> Manifest:
+        results = [
+            {"request": "gpu", "driver": "gpu.example.com", "pool": "node-0", "device": each} for each in devices
+        ]
+        return {"namespace": "default", "name": f"{name}-gpu", "pods": [name], "node": "node-0", "devices": results}
+
+    near = {"devices": "devices of gpu", "requests": ["gpu"], "matching": 4, "free": 2, "needed": 4}
+    gang = shown(
+        "llm",
+        phase="Nominated",
+        claims=[planned("llm-0", "gpu-0", "gpu-1"), planned("llm-1", "gpu-2")],
+        explanation={"nearest": [{"path": ["r0"], "fits": 2, "needed": 4, "nodes": 1, "devices": [near]}]},
+    )
+    pods = [pod(f"llm-{at}", labels={GROUP: "llm"}) for at in range(3)]
+    for each in pods:
+        name = each["metadata"]["name"]
+        each["spec"] |= {
+            "schedulingGates": [{"name": GATE}],
+            "resourceClaims": [{"name": "gpu", "resourceClaimName": f"{name}-gpu"}],
+        }
+        each.setdefault("status", {})["nominatedNodeName"] = "node-0"
+    results = [{"request": "gpu", "driver": "gpu.example.com", "pool": "node-0", "device": f"gpu-{i}"} for i in (0, 1)]
+    claim = {
+        "metadata": {"name": "llm-0-gpu", "namespace": "default"},
+        "status": {"allocation": {"devices": {"results": results}}},
+    }
+    picture = StillPicture([topology("rack"), pod_group(), gang], nodes=[node("node-0", rack="r0")], pods=pods)
+    devices = devices_of(DeviceObjects(claims=[msgspec.convert(claim, ResourceClaim)]))
+    picture._snapshot = replace(picture.snapshot(), devices=devices)  # noqa: SLF001 - no test before had devices
+    status, story = answer("/v1/story?namespace=default&name=llm", picture)
+    assert status == 200
+    assert [each.get("devices") for each in story["members"]] == ["gpu: gpu-0..1", "planned: gpu: gpu-2", None]
+    assert story["devicesHeld"] == "1 of 2 claims, 2 devices"
+    assert story["explanation"]["nearest"][0]["devices"] == [near]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The story of one gang as JSON, `/v1/story`: the state and history that `phalanx why` and `phalanx events` print."""
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from cluster.api.callers import NotToldError, plain_refusals
@@ -12,7 +12,8 @@ from gangs.model import Manifest
 from kube import keys
 from kube.names import natural_key
 from kube.objects import Pod
-from kube.text import one_line_each
+from kube.text import one_line, one_line_each
+from planning.stories.devices import Claims, devices_of_member, held_devices
 from planning.stories.facts import (
     GangFacts,
     asked_by,
@@ -103,7 +104,8 @@ def story_of(
     if found is None:
         return None
     manifest: Manifest = one_line_each(found)
-    facts = GangFacts(manifest, picture.all_of(*member_keys(found)).pods)
+    pods = picture.all_of(*member_keys(found)).pods
+    facts = GangFacts(manifest, pods, claims=_claims(picture, pods))
     happened, lacking = events(facts)
     steps = story(manifest, happened)
     shown = steps[-MOST_STEPS:]
@@ -114,13 +116,14 @@ def story_of(
         "askedBy": asked_by(manifest),
         "wants": wants(facts.spec),
         "presence": presence(facts),
+        "devicesHeld": held_devices(facts.pods, facts.claims, facts.status),
         "since": since(facts.status),
         "waitedSeconds": waited(manifest),
         "restarts": facts.status.get("restarts") or 0,
         "restarted": restarted(facts.status),
         "displaced": list(displaced(str(found["metadata"].get("uid") or ""))),
         "place": _place(picture, found, manifests),
-        "members": [_member(each, facts.status) for each in sorted(facts.pods, key=lambda pod: natural_key(pod.key))],
+        "members": [_member(each, facts) for each in sorted(facts.pods, key=lambda pod: natural_key(pod.key))],
         "heldBack": list(left_over(facts)),
         "steps": [
             {
@@ -164,8 +167,19 @@ def _place(picture: Picture, manifest: Manifest, manifests: Sequence[Manifest]) 
     }
 
 
-def _member(pod: Pod, status: Mapping[str, Any]) -> Json:
-    planned = {(e["namespace"], e["pod"]): e["node"] for e in status.get("assignments") or ()}
+def _claims(picture: Picture, pods: Sequence[Pod]) -> Claims:
+    """Return the ResourceClaims that the caches know; empty if no member has claims."""
+    if not any(pod.spec.resource_claims for pod in pods):
+        return {}
+    devices = picture.snapshot().devices
+    return devices.claims if devices is not None else {}
+
+
+def _member(pod: Pod, facts: GangFacts) -> Json:
+    """Return the JSON data of a member. `devices`: text about its devices; absent if it has and gets none."""
+    planned = {(e["namespace"], e["pod"]): e["node"] for e in facts.status.get("assignments") or ()}
     at = pod.metadata.namespace, pod.metadata.name
     node = pod.spec.node_name or pod.metadata.annotations.get(keys.PLANNED_NODE) or planned.get(at, "")
-    return {"namespace": at[0], "pod": at[1], "state": pod_state(pod), "node": node}
+    devices = devices_of_member(pod, facts.claims, facts.status)
+    shown = {"namespace": at[0], "pod": at[1], "state": pod_state(pod), "node": node}
+    return {**shown, "devices": one_line(devices.text)} if devices is not None else shown

@@ -1,0 +1,99 @@
+"""The devices of a gang's members, as its claims and the status of its Gang object have them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kube.devices import ResourceClaim, claim_names
+from kube.keys import GATE
+from kube.objects import Pod
+from planning.messages.wording import compressed
+
+Claims = Mapping[str, ResourceClaim]
+"""Claims by `namespace/name`."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberDevices:
+    """The devices of one member. `held`: its claims have them; otherwise the plan has them for its claims.
+
+    `by_request`: for each request of the claims, the names of its devices. The name of a pool that is not the node's is
+    part of the name.
+    """
+
+    by_request: tuple[tuple[str, tuple[str, ...]], ...]
+    held: bool
+
+    @property
+    def count(self) -> int:
+        """The number of devices."""
+        return sum(len(names) for _, names in self.by_request)
+
+    @property
+    def text(self) -> str:
+        """The devices as text: `gpu: gpu-0..1`, or `planned: gpu: gpu-0..1`."""
+        found = "; ".join(f"{request}: {compressed(names)}" for request, names in self.by_request)
+        return found if self.held else f"planned: {found}"
+
+
+def devices_of_member(pod: Pod, claims: Claims, status: Mapping[str, Any]) -> MemberDevices | None:
+    """Return the devices of a member; None if it has and gets none, or if that is not known.
+
+    :param claims: the known claims. Without the claims of the member, only planned devices are known.
+    :param status: the status of the gang's Gang object.
+    """
+    node = pod.spec.node_name or pod.status.nominated_node_name
+    results = [
+        (each.request, each.pool, each.device)
+        for claim in _claims_of(pod, claims)
+        if claim.status.allocation is not None
+        for each in claim.status.allocation.devices.results
+    ]
+    if results:
+        return MemberDevices(_by_request(results, node), held=True)
+    planned = [
+        (each["request"], each["pool"], each["device"])
+        for claim in status.get("claims") or ()
+        if claim["namespace"] == pod.metadata.namespace and pod.metadata.name in claim["pods"]
+        for each in claim["devices"]
+    ]
+    node = node or next((each["node"] for each in status.get("claims") or () if pod.metadata.name in each["pods"]), "")
+    return MemberDevices(_by_request(planned, node), held=False) if planned else None
+
+
+def _by_request(devices: Iterable[tuple[str, str, str]], node: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    found: dict[str, list[str]] = {}
+    for request, pool, device in devices:
+        found.setdefault(request, []).append(device if pool == node else f"{pool}/{device}")
+    return tuple((request, tuple(names)) for request, names in found.items())
+
+
+def _claims_of(pod: Pod, claims: Claims) -> list[ResourceClaim]:
+    created = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
+    names = (named or created.get(entry, "") for entry, named, _ in claim_names(pod.spec.resource_claims))
+    found = (claims.get(f"{pod.metadata.namespace}/{name}") for name in names)
+    return [each for each in found if each is not None]
+
+
+def held_devices(pods: Sequence[Pod], claims: Claims, status: Mapping[str, Any]) -> str:
+    """Return what a gang holds for its members that are not released, as text: `3 of 4 claims, 6 devices`.
+
+    "" if no claim is planned for such members.
+    """
+    waiting = {(pod.metadata.namespace, pod.metadata.name) for pod in pods if pod.gated_by(GATE)}
+    planned = [
+        each
+        for each in status.get("claims") or ()
+        if any((each["namespace"], name) in waiting for name in each["pods"])
+    ]
+    if not planned:
+        return ""
+    held = {
+        (claim.metadata.namespace, claim.metadata.name): claim
+        for pod in pods
+        if pod.gated_by(GATE)
+        for claim in _claims_of(pod, claims)
+        if claim.status.allocation is not None
+    }
+    count = sum(len(each.status.allocation.devices.results) for each in held.values() if each.status.allocation)
+    return f"{len(held)} of {len(planned)} claims, {count} {'device' if count == 1 else 'devices'}"
