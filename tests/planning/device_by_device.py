@@ -212,14 +212,14 @@ def consumption(request: Manifest, device: Manifest) -> Amounts | None:
     return found
 
 
-def enough(instance: Instance, node: str, busy: Busy) -> bool:
-    """Whether no capacity of a node's shared devices is overdrawn."""
-    every = devices_of(instance, node)
+def enough(chosen: Chosen, busy: Busy) -> bool:
+    """Whether the capacities of the chosen devices suffice for these and for the shares that claims have got before."""
+    after = busy.after(chosen)
     return all(
-        amount <= number(every[key]["capacity"][title]["value"])
-        for key, amounts in busy.shares.items()
-        if key in every
-        for title, amount in amounts.items()
+        amount <= number(one.device["capacity"][title]["value"])
+        for one in chosen
+        if one.shared
+        for title, amount in after.shares[one.key].items()
     )
 
 
@@ -296,7 +296,7 @@ def of_claim(instance: Instance, node: str, claim: Manifest, busy: Busy) -> Iter
     for requests in product(*alternatives):
         for chosen in of_requests(instance, node, requests, busy):
             possible = within(claim.get("constraints", ()), chosen) and counted(instance, node, chosen, busy)
-            if possible and enough(instance, node, busy.after(chosen)):
+            if possible and enough(chosen, busy):
                 yield chosen
 
 
@@ -398,7 +398,7 @@ def valid(instance: Instance, gone: Sequence[str], got: Mapping[str, tuple[str, 
                 return False
             if {one.key for one in chosen if one.shared} & busy.whole or alone & set(busy.shares):
                 return False
-            busy = busy.after(chosen)
-            if not enough(instance, node, busy):
+            if not enough(chosen, busy):
                 return False
+            busy = busy.after(chosen)
     return True
