@@ -302,8 +302,8 @@ class NodeSearch:
         left = tuple(one - other for one, other in zip(before.left, self._consumes(kind, place), strict=True))
         if any(each < 0 for each in left):
             return False
-        # The counters of a device are consumed once, by the first claim.
-        if not before.claims and not self._count(place):
+        # The first claim consumes the counters of the device. A device whose pool is overdrawn gets no further claim.
+        if not self._count(place) if not before.claims else not self._within_counters(place):
             return False
         self._shares[place] = Shared(left, before.claims + 1)
         return True
@@ -332,6 +332,11 @@ class NodeSearch:
                 _consume(self._left, self.node.pools[place], device, -1)
                 return False
         return True
+
+    def _within_counters(self, place: int) -> bool:
+        """Whether the counters that a device consumes already are not overdrawn."""
+        device = self.inventory.contents[self.node.contents[place]].device
+        return not device.consumes_counters or self._enough(self.node.pools[place])
 
     def _enough(self, pool: int) -> bool:
         """Whether no counter of the pool is overdrawn, be it one that the last device consumes or another."""

@@ -243,7 +243,6 @@ def _taken_twice(placed: Sequence[PlacedPod], gone: Collection[str], devices: De
         for device, count in taken.items()
         if count > 1 and device not in shared
     )
-    before = {inventory.ids[position] for position in devices.shares(gone)}
     used = {inventory.ids[position]: dict(amounts) for position, amounts in devices.shares(gone).items()}
     for each in every:
         if each.shared and each.device in known:
@@ -255,9 +254,7 @@ def _taken_twice(placed: Sequence[PlacedPod], gone: Collection[str], devices: De
             if used[device].get(name, Decimal(0)) > exact(capacity.value):
                 yield f"{name} of {device.device} in pool {device.pool} is overdrawn"
     contents = {device: inventory.content_at(inventory.positions[device]) for device in taken}
-    # A device that is shared already consumes its counters already.
-    new = ((each, content) for each, content in contents.items() if each not in before)
-    pools = {(each.driver, each.pool) for each, content in new if content.device.consumes_counters}
+    pools = {(each.driver, each.pool) for each, content in contents.items() if content.device.consumes_counters}
     for driver, pool in pools:
         counted: defaultdict[tuple[str, str], Decimal] = defaultdict(Decimal)
         for position, identity in enumerate(inventory.ids):

@@ -362,7 +362,7 @@ def within(constraints: Sequence[Manifest], chosen: Chosen) -> bool:
 def counted(instance: Instance, node: str, chosen: Chosen, busy: Busy) -> bool:
     """Whether the counters that the chosen devices consume suffice for these and for the devices that are taken.
 
-    A device that is shared already consumes nothing more.
+    Claims that share a device consume its counters once. A device of an overdrawn pool gets no further claim.
     """
     every = devices_of(instance, node)
     used: dict[tuple[str, str], int] = {}
@@ -372,8 +372,7 @@ def counted(instance: Instance, node: str, chosen: Chosen, busy: Busy) -> bool:
         for consumed in every[key].get("consumesCounters", ()):
             at = key[0], consumed["counterSet"]
             used[at] = used.get(at, 0) + int(consumed["counters"]["slices"]["value"])
-    new = [one for one in chosen if not one.admin and one.key not in busy.shares]
-    mine = {one.key[0] for one in new if one.device.get("consumesCounters")}
+    mine = {one.key[0] for one in chosen if one.device.get("consumesCounters") and not one.admin}
     for each in current(instance):
         for shared in each["spec"].get("sharedCounters", ()):
             if each["spec"]["pool"]["name"] not in mine:
