@@ -1,7 +1,7 @@
 """Consumable capacity: what a request consumes of a device, and what is left of devices that several claims share.
 
-The rules are those of the stock scheduler's allocator in 1.37.1 (dynamic-resource-allocation, `consumable_capacity.go`).
-The feature is beta and on by default since Kubernetes 1.36 (DRAConsumableCapacity).
+The rules are those of the stock scheduler's allocator in 1.37.1 (dynamic-resource-allocation, file
+`consumable_capacity.go`). The feature is beta and on by default since Kubernetes 1.36 (DRAConsumableCapacity).
 """
 
 from collections.abc import Mapping

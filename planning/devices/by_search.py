@@ -6,7 +6,7 @@ That form is exact only if it allows no other numbers, which is checked for each
 some weights, nor with all of them together, the gang is not planned.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -115,7 +115,7 @@ class Profiles:
         search, nothing = NodeSearch(self.inventory, node), (0,) * len(self.every)
         if len(self.every) == 1 and any(each is not None for each in node.shares):
             # Many members may share a device. A node that serves some of them serves fewer, too: bisection.
-            most = bisect_right(range(1, self.limits[0] + 1), False, key=lambda one: not self._serves(search, (one,)))
+            most = bisect_left(range(self.limits[0]), 1, key=lambda count: not self._serves(search, (count + 1,)))
             return frozenset((number,) for number in range(most + 1))
         found, level = {nothing}, [nothing]
         while level:

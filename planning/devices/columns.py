@@ -88,6 +88,12 @@ class DeviceColumns:
     concerned: Flags = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """Which contents some request selects."""
 
+    @property
+    def shares_devices(self) -> bool:
+        """Whether some request selects a device that several claims can share."""
+        contents = self.devices.inventory.contents
+        return any(contents[each].device.allow_multiple_allocations for each in np.flatnonzero(self.concerned).tolist())
+
     def freed_by(self, pods: EvictablePods, nodes: Sequence[str]) -> Freed:
         """Return what evictions of these pods free. `nodes`: the names of the snapshot's nodes."""
         amounts = {name: [0] * len(pods.keys) for name in self.names}
@@ -249,7 +255,9 @@ def _columns(gangs: Sequence[Gang], snapshot: Snapshot, priority: int) -> Device
         concerned=concerned_contents(requests, devices.inventory),
     )
     simple = all(claim.asked.by_number for demand in distinct for claim in demand.claims)
-    shared = any(shares_counters(each, devices.inventory) or shares_devices(each, devices.inventory) for each in requests)
+    shared = any(
+        shares_counters(each, devices.inventory) or shares_devices(each, devices.inventory) for each in requests
+    )
     if simple and not shared:
         return _by_number(start, snapshot, terminating)
     return _by_search(start, snapshot, terminating, devices.shares(gone))

@@ -21,7 +21,12 @@ class DeviceCount:
 
 
 def counts_in(nodes: Collection[str], columns: DeviceColumns, members: int) -> tuple[DeviceCount, ...]:
-    """Return the numbers of devices on these nodes, for each resource. `members`: how many must run together."""
+    """Return the numbers of devices on these nodes, for each resource. `members`: how many must run together.
+
+    The result is empty if several claims may share a device: then a number of devices says little.
+    """
+    if columns.shares_devices:
+        return ()
     found, there = [], columns.on(nodes)
     for name in columns.names:
         matching = columns.matching[name] & there

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from cluster.devices.allocation import AllocatedDevice, ClaimAllocation
+from cluster.devices.allocation import AllocatedDevice, ClaimAllocation, DeviceId
 from cluster.devices.claims import Devices, PodClaim
 from cluster.devices.inventory import Content
 from cluster.devices.selectors import matches
@@ -183,7 +183,7 @@ def _suffices(request: ExactDeviceRequest, device: Device) -> bool:
     return True
 
 
-def _is_due(amount: Decimal, wanted: str | int | float | None, capacity: DeviceCapacity) -> bool:
+def _is_due(amount: Decimal, wanted: str | float | None, capacity: DeviceCapacity) -> bool:
     """Whether the amount is what a request for `wanted` consumes: the least valid amount that is not smaller."""
     policy = capacity.request_policy
     if wanted is None:
@@ -232,40 +232,47 @@ def _meets(constraint: DeviceConstraint, got: Iterable[AllocatedDevice], devices
 
 
 def _taken_twice(placed: Sequence[PlacedPod], gone: Collection[str], devices: Devices) -> Iterator[str]:
-    """Yield the devices that several claims of the plan get, and the counters that the plan overdraws."""
-    inventory = devices.inventory
-    every = [each for one in placed for allocation in one.allocations for each in allocation.devices]
+    """Yield the devices that several claims of the plan get, and the capacities and counters that it overdraws."""
     known = devices.inventory.positions
-    taken = Counter(each.device for each in every if not each.admin_access and each.device in known)
-    shared = {each.device for each in every if each.shared}
+    every = [each for one in placed for allocation in one.allocations for each in allocation.devices]
+    every = [each for each in every if not each.admin_access and each.device in known]
+    taken = Counter(each.device for each in every if not each.shared)
     yield from (
-        f"{device.device} of {device.pool} is given {count} times"
-        for device, count in taken.items()
-        if count > 1 and device not in shared
+        f"{device.device} of {device.pool} is given {count} times" for device, count in taken.items() if count > 1
     )
-    used = {inventory.ids[position]: dict(amounts) for position, amounts in devices.shares(gone).items()}
+    shares = {devices.inventory.ids[at]: dict(amounts) for at, amounts in devices.shares(gone).items()}
     for each in every:
-        if each.shared and each.device in known:
-            amounts = used.setdefault(each.device, {})
+        if each.shared:
+            amounts = shares.setdefault(each.device, {})
             for name, amount in each.consumed:
                 amounts[name] = amounts.get(name, Decimal(0)) + exact(amount)
-    for device in shared.intersection(known):
-        for name, capacity in inventory.content_at(known[device]).device.capacity.items():
-            if used[device].get(name, Decimal(0)) > exact(capacity.value):
+    for device in {each.device for each in every if each.shared}:
+        for name, capacity in devices.inventory.content_at(known[device]).device.capacity.items():
+            if shares[device].get(name, Decimal(0)) > exact(capacity.value):
                 yield f"{name} of {device.device} in pool {device.pool} is overdrawn"
-    contents = {device: inventory.content_at(inventory.positions[device]) for device in taken}
-    pools = {(each.driver, each.pool) for each, content in contents.items() if content.device.consumes_counters}
-    for driver, pool in pools:
-        counted: defaultdict[tuple[str, str], Decimal] = defaultdict(Decimal)
+    yield from _counters_overdrawn({each.device for each in every}, {*taken, *shares}, gone, devices)
+
+
+def _counters_overdrawn(
+    given: Collection[DeviceId], taken: Collection[DeviceId], gone: Collection[str], devices: Devices
+) -> Iterator[str]:
+    """Yield the counters that are overdrawn in the pools of the devices that the plan gives.
+
+    `taken`: the devices that the plan takes or that claims share. A device consumes its counters once.
+    """
+    inventory = devices.inventory
+    contents = ((each, inventory.content_at(inventory.positions[each])) for each in given)
+    for driver, pool in {(each.driver, each.pool) for each, one in contents if one.device.consumes_counters}:
+        used: defaultdict[tuple[str, str], Decimal] = defaultdict(Decimal)
         for position, identity in enumerate(inventory.ids):
             if (identity.driver, identity.pool) != (driver, pool):
                 continue
-            if identity not in taken and identity not in used and not _is_held(position, gone, devices):
+            if identity not in taken and not _is_held(position, gone, devices):
                 continue
             for consumed in inventory.content_at(position).device.consumes_counters:
                 for name, counter in consumed.counters.items():
-                    counted[consumed.counter_set, name] += exact(counter.value)
+                    used[consumed.counter_set, name] += exact(counter.value)
         for one_set, counters in inventory.counters[driver, pool].items():
             for name, most in counters.items():
-                if counted[one_set, name] > most:
+                if used[one_set, name] > most:
                     yield f"counter {name} of {one_set} in pool {pool} is overdrawn"

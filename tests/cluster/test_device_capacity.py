@@ -50,7 +50,9 @@ def of(policy: dict[str, Any] | None, request: str | None, value: str = "10Gi") 
         (UNEVEN, "4500m", "7"),
     ],
 )
-def test_a_policy_rounds_a_request_up(policy: dict[str, Any] | None, request_: str | None, expected: str | None) -> None:
+def test_a_policy_rounds_a_request_up(
+    policy: dict[str, Any] | None, request_: str | None, expected: str | None
+) -> None:
     assert of(policy, request_) == expected
 
 

@@ -6,6 +6,7 @@ the packages under test. A selector is looked up in `SELECTORS`, which has a fun
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, product
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 Manifest = dict[str, Any]
@@ -134,7 +135,7 @@ Amounts = dict[str, int]
 
 
 class Busy(NamedTuple):
-    """What claims have got. `whole`: devices that one claim has for itself. `shares`: what is consumed of the others."""
+    """What claims have got. `whole`: devices that one claim has for itself. `shares`: what claims consume of others."""
 
     whole: set[Key]
     shares: dict[Key, Amounts]
@@ -153,14 +154,14 @@ class Busy(NamedTuple):
 
 
 class One(NamedTuple):
-    """A device of a claim: the request, its key, whether it is only observed, whether it is shared, and what it costs."""
+    """A device of a claim: its request, its key, whether it is only observed or shared, and what of it is consumed."""
 
     title: str
     key: Key
     device: Manifest
     admin: bool
     shared: bool = False
-    amounts: Amounts = {}
+    amounts: Mapping[str, int] = MappingProxyType({})
 
 
 Chosen = list[One]
@@ -337,7 +338,8 @@ def of_requests(
 def got(title: str, key: Key, device: Manifest, request: Manifest) -> One:
     """The device as a request gets it."""
     if device.get("allowMultipleAllocations"):
-        return One(title, key, device, bool(request.get("adminAccess")), True, consumption(request, device) or {})
+        amounts = consumption(request, device) or {}
+        return One(title, key, device, bool(request.get("adminAccess")), shared=True, amounts=amounts)
     return One(title, key, device, bool(request.get("adminAccess")))
 
 

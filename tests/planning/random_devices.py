@@ -41,13 +41,7 @@ def _share_devices(draw: random.Random, instance: Instance) -> None:
     for each in instance.slices:
         for device in each["spec"]["devices"]:
             if draw.random() < 0.75:
-                device["allowMultipleAllocations"] = True
-                memory = device["capacity"]["memory"]
-                memory["value"] = draw.choice(("2Gi", "3Gi", "4Gi", "4096Mi"))
-                if (policy := draw.choice(_POLICIES)) is not None:
-                    memory["requestPolicy"] = policy
-                if draw.random() < 0.3:
-                    device["capacity"]["slots"] = {"value": "3", "requestPolicy": {"default": "1"}}
+                _share_device(draw, device)
     every = [each["spec"]["spec"]["devices"] for each in instance.templates]
     every += [each["spec"]["devices"] for each in instance.claims if "status" not in each]
     for devices_ in every:
@@ -59,6 +53,17 @@ def _share_devices(draw: random.Random, instance: Instance) -> None:
                     if draw.random() < 0.2:
                         one["capacity"]["requests"]["slots"] = draw.choice(("1", "2"))
     _share_claims(draw, instance)
+
+
+def _share_device(draw: random.Random, device: Manifest) -> None:
+    """Let claims share a device."""
+    device["allowMultipleAllocations"] = True
+    memory = device["capacity"]["memory"]
+    memory["value"] = draw.choice(("2Gi", "3Gi", "4Gi", "4096Mi"))
+    if (policy := draw.choice(_POLICIES)) is not None:
+        memory["requestPolicy"] = policy
+    if draw.random() < 0.3:
+        device["capacity"]["slots"] = {"value": "3", "requestPolicy": {"default": "1"}}
 
 
 _POLICIES: list[Any] = [
@@ -73,7 +78,7 @@ _POLICIES: list[Any] = [
 
 def _share_claims(draw: random.Random, instance: Instance) -> None:
     """Let allocated claims have shares of the devices that can be shared, and some pods more of them."""
-    pools = {each["spec"]["pool"]["name"]: {} for each in instance.slices}
+    pools: dict[str, Manifest] = {each["spec"]["pool"]["name"]: {} for each in instance.slices}
     for each in instance.slices:
         pools[each["spec"]["pool"]["name"]] |= {one["name"]: one for one in each["spec"]["devices"]}
     for claim in list(instance.claims):

@@ -402,9 +402,11 @@ def shared(number: int, memory: str = "8Gi", **more: Any) -> scenes.Manifest:
     return {**devices.device(f"gpu-{number}", **more), "allowMultipleAllocations": True, "capacity": capacity}
 
 
-def part(memory: str = "", *more: scenes.Manifest, count: int = 1, name: str = "part", **fields: Any) -> scenes.Manifest:
+def part(
+    memory: str = "", *more: scenes.Manifest, count: int = 1, name: str = "part", **fields: Any
+) -> scenes.Manifest:
     """A template that asks for a part of the memory of devices, and for what further requests ask."""
-    capacity = {"capacity": {"requests": {"memory": memory}}} if memory else {}
+    capacity: dict[str, Any] = {"capacity": {"requests": {"memory": memory}}} if memory else {}
     return devices.template(devices.request("gpu", count, **capacity), *more, name=name, **fields)
 
 
@@ -427,6 +429,8 @@ def test_members_share_devices_by_their_capacity() -> None:
     assert decision.proof == "Optimal"
     refused = decided(parts, scenes.gang(minMember=7), parts_of(7))
     assert refused.proof == "Infeasible"
+    assert f"Insufficient devices of {devices.DRIVER} with 2500Mi of memory" in refused.message
+    assert "needed" not in refused.message
     report = solve_report([decision])["gangs"][0]["assignments"][0]["devices"]
     assert report[0]["consumedCapacity"] == {"memory": "3Gi"}
 
@@ -467,7 +471,7 @@ def test_members_with_different_parts_share_devices_exactly() -> None:
 
 def test_many_members_share_one_device() -> None:
     """More members on a node than the interpreter's usual stack is deep."""
-    node = scenes.node("n9", {"rack": "r9"}, {"cpu": "8", "pods": "500"})
+    node = scenes.node("n9", {scenes.label("rack"): "r9"}, {"cpu": "8", "pods": "500"})
     slices = devices.resource_slice("n9", [shared(0, "1Ti")])
     pods = parts_of(400, cpu="1m")
     decision = decided(cluster(n1=0, n2=0, n3=0, n4=0), node, slices, part(), scenes.gang(minMember=400), pods)
