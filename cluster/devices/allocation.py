@@ -21,7 +21,7 @@ class AllocatedDevice:
     the device is shared for administration, so other claims can still get it.
 
     `shared`: the claim gets a share of a device that several claims can use (`allowMultipleAllocations`). `consumed`:
-    what the share consumes of the device's capacities, as names and quantities in the order of names.
+    the amounts that the share consumes of the device's capacities: names and quantities, in the order of names.
     """
 
     request: str

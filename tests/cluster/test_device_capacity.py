@@ -1,4 +1,4 @@
-"""What a request consumes of a device's capacities: the rules of the stock scheduler's allocator in 1.37.1."""
+"""The amounts that requests consume of a device's capacities: the rules of the stock scheduler's allocator in 1.37.1."""
 
 from decimal import Decimal
 from typing import Any
@@ -17,7 +17,7 @@ UNEVEN = {"default": "1", "validRange": {"min": "1", "step": "3"}}
 
 
 def of(policy: dict[str, Any] | None, request: str | None, value: str = "10Gi") -> str | None:
-    """What a request consumes of a capacity; None if it cannot get the device."""
+    """The amount that a request consumes of a capacity; None if it cannot get the device."""
     capacity = {"memory": {"value": value, **({"requestPolicy": policy} if policy else {})}}
     device = msgspec.convert({"allowMultipleAllocations": True, "capacity": capacity}, Device)
     found = consumed(device, {} if request is None else {"memory": exact(request)})

@@ -135,13 +135,13 @@ Amounts = dict[str, int]
 
 
 class Busy(NamedTuple):
-    """What claims have got. `whole`: devices that one claim has for itself. `shares`: what claims consume of others."""
+    """The devices of claims. `whole`: devices of one claim alone. `shares`: the consumed amounts of other devices."""
 
     whole: set[Key]
     shares: dict[Key, Amounts]
 
     def after(self, chosen: "Chosen") -> "Busy":
-        """What claims have got once another claim has got these devices."""
+        """The devices of claims once another claim has got these devices."""
         whole, shares = set(self.whole), {key: dict(each) for key, each in self.shares.items()}
         for one in chosen:
             if one.shared:
@@ -169,7 +169,7 @@ Chosen = list[One]
 
 
 def taken(instance: Instance, gone: Sequence[str]) -> Busy:
-    """What claims have got of which a pod still runs."""
+    """The devices of the claims of which a pod still runs."""
     found: Chosen = []
     for claim in instance.claims:
         status = claim.get("status", {})
@@ -184,7 +184,7 @@ def taken(instance: Instance, gone: Sequence[str]) -> Busy:
 
 
 def consumption(request: Manifest, device: Manifest) -> Amounts | None:
-    """What a request consumes of each capacity of a device; None if it cannot get the device at all."""
+    """The amounts that a request consumes of a device; None if it cannot get the device at all."""
     wanted = request.get("capacity", {}).get("requests", {})
     if not set(wanted) <= set(device.get("capacity", {})):
         return None

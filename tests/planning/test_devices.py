@@ -3,12 +3,16 @@
 r1: n1 (1 device) n2 (2)        r2: n3 (3) n4 (2)
 """
 
+from dataclasses import replace
 from typing import Any
 
 import device_scenes as devices
+import pytest
 import scenes
 
 from planning.decision import Decision, Outcome
+from planning.devices.columns import device_columns
+from planning.devices.demands import NotPlannedError
 from planning.messages.solve_report import solve_report
 
 OWN = f'device.attributes["{devices.DRIVER}"]'
@@ -495,3 +499,20 @@ def test_a_shared_device_consumes_its_counters_once() -> None:
     decision = decided(parts, scenes.gang(minMember=4), parts_of(4))
     assert consumption(decision) == ["gpu-0 4Gi", "gpu-0 4Gi", "gpu-1 4Gi", "gpu-1 4Gi"]
     assert decided(parts, scenes.gang(minMember=5), parts_of(5)).proof == "Infeasible"
+
+
+def test_the_controller_does_not_plan_shares_of_devices_which_it_does_not_hold() -> None:
+    parts = [*one_node([shared(0)]), part("1Gi"), scenes.gang(minMember=1), parts_of(1)]
+    run = scenes.solved(scenes.topology(["rack"]), *parts)
+    (decision,) = run.decisions
+    assert decision.gang is not None
+    live = replace(run.snapshot, version="7")
+    with pytest.raises(NotPlannedError, match="devices that several claims share, which are not held yet"):
+        device_columns([decision.gang], live, priority=0)
+
+
+def test_an_observed_device_that_several_claims_share_is_not_planned() -> None:
+    observing = devices.template(devices.request("gpu", 1, adminAccess=True), name="part")
+    decision = decided(one_node([shared(0)]), observing, scenes.gang(minMember=1), parts_of(1))
+    assert decision.outcome is Outcome.WAITING
+    assert f"adminAccess to devices that several claims share ({devices.DRIVER})" in decision.message
