@@ -1,4 +1,4 @@
-"""The amounts that requests consume of a device's capacities: the rules of the stock scheduler's allocator in 1.37.1."""
+"""The amounts that requests consume of a device's capacities, as the stock scheduler's allocator rounds them (1.37.1)."""
 
 from decimal import Decimal
 from typing import Any
