@@ -19,6 +19,7 @@ import numpy as np
 
 from cluster.devices.capacity import consumed
 from cluster.devices.inventory import Inventory
+from planning.devices.by_device import kind_of, served
 from planning.devices.demands import Asked, NotPlannedError, most_devices
 from planning.devices.kinds import accepted
 from planning.devices.node_search import NodeDevices, NodeSearch
@@ -113,7 +114,13 @@ class Profiles:
     def _search(self, node: NodeDevices) -> frozenset[Vector]:
         """Return the vectors for which devices are found. A vector is tried if all smaller ones are served."""
         search, nothing = NodeSearch(self.inventory, node), (0,) * len(self.every)
-        if len(self.every) == 1 and any(each is not None for each in node.shares):
+        sharing = any(each is not None for each in node.shares)
+        kinds = [kind for profile in self.every if (kind := kind_of(profile)) is not None]
+        if sharing and len(kinds) == len(self.every):
+            numbers = served(kinds, self.limits, node, self.inventory)
+            if numbers is not None:
+                return numbers
+        if sharing and len(self.every) == 1:
             # Many members may share a device. A node that serves some of them serves fewer, too: bisection.
             most = bisect_left(range(self.limits[0]), 1, key=lambda count: not self._serves(search, (count + 1,)))
             return frozenset((number,) for number in range(most + 1))

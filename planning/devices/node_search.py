@@ -145,6 +145,8 @@ class NodeSearch:
     _shares: dict[int, Shared] = field(default_factory=dict)
     """The use of each device that several claims can share, by place."""
     _consumed: dict[tuple[Kind, int], tuple[Decimal, ...]] = field(default_factory=dict)
+    _needed: list[tuple[tuple[Kind, int, int], ...]] = field(default_factory=list)
+    """The result of `_needed`, if devices can be shared; else empty."""
     _failed: set[tuple[object, ...]] = field(default_factory=set)
     _steps: int = 0
 
@@ -169,6 +171,7 @@ class NodeSearch:
         slots = (max(one.count or most for one in alternatives) for each in claims for alternatives in each.requests)
         deep = _OTHER_FRAMES + 2 * len(claims) + sum(slots)
         sys.setrecursionlimit(max(sys.getrecursionlimit(), deep))
+        self._needed = _needed(claims) if self._shares else []
         self._failed, self._steps = set(), 0
         found: list[Choice] = []
         return found if self._claims(claims, found) else None
@@ -177,7 +180,7 @@ class NodeSearch:
         if len(found) == len(claims):
             return True
         state = len(found), tuple(self._used), self._use_of_shared()
-        if state in self._failed:
+        if state in self._failed or (self._needed and not self._may_suffice(self._needed[len(found)])):
             return False
         asked = claims[len(found)]
         for alternatives in product(*asked.requests):
@@ -186,6 +189,30 @@ class NodeSearch:
                 return True
         self._failed.add(state)
         return False
+
+    def _may_suffice(self, needed: Iterable[tuple[Kind, int, int]]) -> bool:
+        """Whether enough is left of the devices for each kind alone. If not, no choice can succeed.
+
+        Without this bound, the search would try every distribution of members that share devices.
+        """
+        for kind, requests, devices in needed:
+            flags, left = accepted(kind, self.inventory), 0
+            for group, places in enumerate(self._classes):
+                head = places[0]
+                if self.node.free[head] and flags[self.node.contents[head]]:
+                    shared = head in self._shares
+                    left += self._times(kind, head, requests) if shared else len(places) - self._used[group]
+            if left < devices:
+                return False
+        return True
+
+    def _times(self, kind: Kind, place: int, most: int) -> int:
+        """Return how many requests of a kind can still get a share of a device, `most` at most."""
+        left = self._shares[place].left
+        if any(each < 0 for each in left):
+            return 0
+        every = zip(left, self._consumes(kind, place), strict=True)
+        return min([most, *(int(each // amount) for each, amount in every if amount > 0)])
 
     def _slots(self, requests: Iterable[Request]) -> list[_Slot] | None:
         """Return the devices that the requests need; None if the node cannot serve "all devices"."""
@@ -352,6 +379,23 @@ class NodeSearch:
         self._shares[place] = Shared(left, now.claims - 1)
         if now.claims == 1:
             self._count(place, -1)
+
+
+def _needed(claims: Sequence[Asked]) -> list[tuple[tuple[Kind, int, int], ...]]:
+    """Return what the claims from each position on need for sure: kinds, each with the requests and their devices.
+
+    Requests with alternatives, for all devices, or for administration are left out.
+    """
+    found: list[tuple[tuple[Kind, int, int], ...]] = [()]
+    total: dict[Kind, tuple[int, int]] = {}
+    for asked in reversed(claims):
+        for alternatives in asked.requests:
+            request = alternatives[0]
+            if len(alternatives) == 1 and not request.every and not request.admin:
+                requests, devices = total.get(request.kind, (0, 0))
+                total[request.kind] = requests + 1, devices + request.count
+        found.append(tuple((kind, *numbers) for kind, numbers in total.items()))
+    return found[::-1]
 
 
 def value_of(device: Device, driver: str, attribute: str) -> DeviceAttribute | None:

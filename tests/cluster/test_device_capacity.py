@@ -1,4 +1,4 @@
-"""The amounts that requests consume of a device's capacities, as the stock scheduler's allocator rounds them (1.37.1)."""
+"""The amounts that requests consume of a device's capacities, as the stock scheduler's allocator rounds them."""
 
 from decimal import Decimal
 from typing import Any
