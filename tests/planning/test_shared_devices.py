@@ -4,6 +4,7 @@ The cluster is that of `test_devices`, with devices on n3 alone.
 """
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 import scenes
 from test_devices import cluster, decided, got, members, one_node
 
+from cluster.devices.allocation import AllocatedDevice
 from cluster.devices.capacity import amounts_asked
 from cluster.devices.inventory import inventory_of
 from kube.devices import CapacityRequirements, ResourceSlice
@@ -23,6 +25,7 @@ from planning.devices.by_search import Profiles
 from planning.devices.columns import device_columns
 from planning.devices.demands import Asked, Kind, NotPlannedError, Request
 from planning.devices.node_search import NodeSearch, concerned_contents, node_devices
+from planning.devices.verifying import PlacedPod, faults
 from planning.messages.solve_report import solve_report
 
 
@@ -196,9 +199,69 @@ def test_the_sums_of_devices_are_the_numbers_that_a_search_finds() -> None:
             for more in range(6)
             if search.choose([*profiles[0] * some, *profiles[1] * more]) is not None
         }
-        assert found == expected
+        assert found is not None
+        assert set(found) == expected
         by_profiles = Profiles(tuple(profiles), (4, 5), (1, 1), ((1, 1),), inventory)
         assert by_profiles.served(node) == expected
+
+
+def checked(change: Callable[[AllocatedDevice], AllocatedDevice], *others: scenes.Manifest) -> list[str]:
+    """What the check finds in the plan for two pods with 3Gi of gpu-0 each, if every device of a claim is changed."""
+    small = devices.device("gpu-1", {"memory": "8Gi"})
+    run = scenes.solved(
+        scenes.topology(["rack"]),
+        one_node([shared(0), small]),
+        part("2500Mi"),
+        scenes.gang(minMember=2),
+        parts_of(2),
+        others,
+    )
+    (decision,) = run.decisions
+    assert run.snapshot.devices is not None
+    placed = [PlacedPod(each.member.pod, each.node, each.devices) for each in decision.assignments]
+    wrong = [
+        each._replace(
+            allocations=tuple(replace(one, devices=tuple(map(change, one.devices))) for one in each.allocations)
+        )
+        for each in placed
+    ]
+    return list(faults(wrong, frozenset(), run.snapshot.devices))
+
+
+def test_the_check_accepts_shares_as_they_are_planned() -> None:
+    assert checked(lambda each: each) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda each: replace(each, shared=False, consumed=()), "gpu-0 is shared, or not, against its slice"),
+        (lambda each: replace(each, consumed=()), "amounts of other capacities than the device has"),
+        (lambda each: replace(each, consumed=(("memory", "2500Mi"),)), "is not what the request consumes"),
+        (lambda each: replace(each, consumed=(("memory", "4Gi"),)), "is not what the request consumes"),
+        (lambda each: replace(each, consumed=(("memory", "5Gi"),)), "memory of gpu-0 in pool n3 is overdrawn"),
+        (
+            lambda each: replace(each, device=each.device._replace(device="gpu-1"), shared=False, consumed=()),
+            "gpu-1 of n3 is given 2 times",
+        ),
+    ],
+)
+def test_the_check_finds_wrong_shares(change: Callable[[AllocatedDevice], AllocatedDevice], fault: str) -> None:
+    found = checked(change)
+    assert any(fault in each for each in found), found
+
+
+def test_the_check_counts_what_other_claims_consume() -> None:
+    """gpu-0 of 8Gi has 3Gi left; so no share of 3Gi can be beside another one."""
+    one, claim = devices.user("one", "n3", "gpu-0", priority=0)
+    (result,) = claim["status"]["allocation"]["devices"]["results"]
+    result |= {"shareID": "7f2b8c1e-0000-4000-8000-000000000000", "consumedCapacity": {"memory": "5Gi"}}
+
+    def on_the_shared_device(each: AllocatedDevice) -> AllocatedDevice:
+        shares = (("memory", "3Gi"),)
+        return replace(each, device=each.device._replace(device="gpu-0"), shared=True, consumed=shares)
+
+    assert checked(on_the_shared_device, one, claim) == ["memory of gpu-0 in pool n3 is overdrawn"]
 
 
 def kind_with(memory: str) -> Kind:
