@@ -33,7 +33,7 @@ from planning.devices.demands import (
     claims_asked,
     requests_of,
 )
-from planning.devices.kinds import accepted, check_planned, shares_counters, shares_devices
+from planning.devices.kinds import accepted, check_planned, shareable, shares_counters, shares_devices
 from planning.devices.node_search import NodeDevices, concerned_contents, node_devices
 
 _MOST_VICTIMS = 6
@@ -91,8 +91,7 @@ class DeviceColumns:
     @property
     def shares_devices(self) -> bool:
         """Whether some request selects a device that several claims can share."""
-        contents = self.devices.inventory.contents
-        return any(contents[each].device.allow_multiple_allocations for each in np.flatnonzero(self.concerned).tolist())
+        return bool((self.concerned & shareable(self.devices.inventory)).any())
 
     def freed_by(self, pods: EvictablePods, nodes: Sequence[str]) -> Freed:
         """Return what evictions of these pods free. `nodes`: the names of the snapshot's nodes."""

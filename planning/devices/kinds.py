@@ -9,8 +9,8 @@ from cluster.eligibility.taints import untolerated
 from kube.objects import Taint
 from planning.devices.demands import Kind, NotPlannedError, Request
 
-_SELECTED = "selected"
-"""Part of the key of a flag in `Inventory.flags` that ignores taints."""
+_SELECTED, _SHAREABLE = "selected", "shareable"
+"""Keys in `Inventory.flags`: part of the key of flags that ignore taints, and the key of `shareable`."""
 
 
 def selected(kind: Kind, inventory: Inventory) -> Flags:
@@ -72,8 +72,15 @@ def check_planned(request: Request, inventory: Inventory) -> None:
 
 def shares_devices(request: Request, inventory: Inventory) -> bool:
     """Return whether the request accepts devices that several claims can share."""
-    found = accepted(request.kind, inventory)
-    return any(inventory.contents[place].device.allow_multiple_allocations for place in np.flatnonzero(found).tolist())
+    return bool((accepted(request.kind, inventory) & shareable(inventory)).any())
+
+
+def shareable(inventory: Inventory) -> Flags:
+    """Return which of the inventory's contents several claims can share. The result must not be changed."""
+    if _SHAREABLE not in inventory.flags:
+        every = [each.device.allow_multiple_allocations for each in inventory.contents]
+        inventory.flags[_SHAREABLE] = np.array(every, dtype=np.bool_)
+    return inventory.flags[_SHAREABLE]
 
 
 def shares_counters(request: Request, inventory: Inventory) -> bool:

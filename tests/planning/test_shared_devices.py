@@ -206,7 +206,7 @@ def test_the_sums_of_devices_are_the_numbers_that_a_search_finds() -> None:
 
 
 def checked(change: Callable[[AllocatedDevice], AllocatedDevice], *others: scenes.Manifest) -> list[str]:
-    """What the check finds in the plan for two pods with 3Gi of gpu-0 each, if every device of a claim is changed."""
+    """The faults of the plan for two pods with 3Gi of gpu-0 each, if every device of a claim is changed."""
     small = devices.device("gpu-1", {"memory": "8Gi"})
     run = scenes.solved(
         scenes.topology(["rack"]),
