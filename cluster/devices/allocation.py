@@ -19,11 +19,16 @@ class AllocatedDevice:
     `request`: the name of the request in the claim's `spec.devices.requests`, as the API server writes it in
     `status.allocation.devices.results` ("gpu", or "gpu/large" for a subrequest of `firstAvailable`). `admin_access`:
     the device is shared for administration, so other claims can still get it.
+
+    `shared`: the claim gets a share of a device that several claims can use (`allowMultipleAllocations`). `consumed`:
+    the amounts that the share consumes of the device's capacities: names and quantities, in the order of names.
     """
 
     request: str
     device: DeviceId
     admin_access: bool = False
+    shared: bool = False
+    consumed: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

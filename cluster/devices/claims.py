@@ -1,14 +1,16 @@
 """The devices of a cluster, and the claims for them: which devices are allocated, and which pods use them."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from cluster.devices.allocation import AllocatedDevice, ClaimAllocation, DeviceId
+from cluster.devices.capacity import Amounts
 from cluster.devices.inventory import IntColumn, Inventory, inventory_of
 from kube.devices import (
     DeviceClass,
@@ -19,7 +21,9 @@ from kube.devices import (
     claim_names,
 )
 from kube.objects import Pod
+from kube.quantities import exact
 
+_NOTHING = Decimal(0)
 NO_POD = ""
 """The key of a consumer that is not a pod. The devices of its claim never become free."""
 
@@ -52,13 +56,15 @@ class PodClaim(NamedTuple):
 class Use:
     """The devices that one claim has got. `consumers`: the pods that use it, as `namespace/name`, or `NO_POD`.
 
-    `positions`: the devices in the inventory that the claim takes for itself. Devices for administration, and devices
-    that are in no slice any more, are left out.
+    `positions`: the devices in the inventory that the claim takes for itself. `shares`: devices that it shares, each
+    with the amounts of capacity that the claim consumes. Devices for administration, and devices that are in no slice
+    any more, are left out.
     """
 
     claim: str
     consumers: tuple[str, ...]
     positions: tuple[int, ...]
+    shares: tuple[tuple[int, Amounts], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -118,9 +124,7 @@ class Devices:
     def uses(self) -> tuple[Use, ...]:
         """The devices of all allocated claims, and of the claims for which plans have devices."""
         allocated = (self._use(each) for each in self.claims.values() if each.status.allocation is not None)
-        planned = (
-            Use(f"{each.namespace}/{each.name}", each.pods, self._positions(each.devices)) for each in self.planned
-        )
+        planned = (self._used(f"{each.namespace}/{each.name}", each.pods, each.devices) for each in self.planned)
         return (*allocated, *planned)
 
     def _use(self, claim: ResourceClaim) -> Use:
@@ -131,25 +135,63 @@ class Devices:
         )
         results = claim.status.allocation.devices.results if claim.status.allocation is not None else ()
         devices = (
-            AllocatedDevice(each.request, DeviceId(each.driver, each.pool, each.device), each.admin_access)
+            AllocatedDevice(
+                each.request,
+                DeviceId(each.driver, each.pool, each.device),
+                each.admin_access,
+                bool(each.share_id),
+                tuple((name, str(amount)) for name, amount in each.consumed_capacity.items()),
+            )
             for each in results
         )
         # A claim that no pod uses is never deallocated: it keeps its devices until it is deleted.
-        return Use(claim.key, consumers or (NO_POD,), self._positions(devices))
+        return self._used(claim.key, consumers or (NO_POD,), devices)
 
-    def _positions(self, devices: Iterable[AllocatedDevice]) -> tuple[int, ...]:
-        places = (self.inventory.positions.get(each.device) for each in devices if not each.admin_access)
-        return tuple(each for each in places if each is not None)
+    def _used(self, claim: str, consumers: tuple[str, ...], devices: Iterable[AllocatedDevice]) -> Use:
+        positions, shares = list[int](), list[tuple[int, Amounts]]()
+        for each in devices:
+            position = self.inventory.positions.get(each.device)
+            if position is None or each.admin_access:
+                continue
+            if each.shared:
+                shares.append((position, {name: exact(amount) for name, amount in each.consumed}))
+            else:
+                positions.append(position)
+        return Use(claim, consumers, tuple(positions), tuple(shares))
 
     @cached_property
     def holders(self) -> IntColumn:
-        """The number of claims that have got each device of the inventory."""
+        """The number of claims that have got each device of the inventory for themselves."""
         found = np.zeros(len(self.inventory.ids), dtype=np.int64)
         np.add.at(found, [position for use in self.uses for position in use.positions], 1)
         return found
 
+    def shares(self, gone: Collection[str], positions: Iterable[int] | None = None) -> Mapping[int, Amounts]:
+        """Return what claims consume of the devices that they share, by position in the inventory.
+
+        A device without an entry is not in use. `gone`: the pods that count as gone, as `namespace/name`. `positions`:
+        the devices in question; None: all.
+        """
+        found: dict[int, Amounts] = {}
+        for position in self._shares_by_device if positions is None else positions:
+            for place, amounts in self._shares_by_device.get(position, ()):
+                if not all(pod in gone for pod in self.uses[place].consumers):
+                    known = found.get(position, {})
+                    names = known.keys() | amounts.keys()
+                    found[position] = {name: known.get(name, _NOTHING) + amounts.get(name, _NOTHING) for name in names}
+        return found
+
+    @cached_property
+    def _shares_by_device(self) -> Mapping[int, Sequence[tuple[int, Amounts]]]:
+        """By device, the positions in `uses` of the claims that share it, and what each consumes."""
+        found: defaultdict[int, list[tuple[int, Amounts]]] = defaultdict(list)
+        for place, use in enumerate(self.uses):
+            for position, amounts in use.shares:
+                found[position].append((place, amounts))
+        return dict(found)
+
     def uses_at(self, position: int) -> Iterator[Use]:
-        """Yield the claims that have got the device at this position of the inventory."""
+        """Yield the claims that have got the device at this position of the inventory for themselves."""
         return (self.uses[place] for place in self._uses_by_device.get(position, ()))
 
     @cached_property

@@ -1,11 +1,12 @@
 """Which devices each member of a plan gets: an exact choice by search, after the solver has chosen the nodes."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from cluster.devices.allocation import AllocatedDevice, ClaimAllocation
-from cluster.devices.inventory import Flags
+from cluster.devices.capacity import Amounts, consumed, written
+from cluster.devices.inventory import Flags, Inventory
 from planning.devices.columns import DeviceColumns, freed
-from planning.devices.demands import ClaimDemand, NotPlannedError
+from planning.devices.demands import ClaimDemand, NotPlannedError, Request
 from planning.devices.kinds import accepted
 from planning.devices.node_search import Choice, NodeSearch, node_devices
 
@@ -33,22 +34,25 @@ def allotted(placed: Iterable[tuple[str, str]], victims: Collection[str], column
             by_node.setdefault(node, []).append(pod)
     free = columns.free.copy()
     free[list(freed(frozenset(victims), columns.devices, columns.gone))] = True
+    used = columns.devices.shares(columns.gone.union(victims)) if columns.used else columns.used
     found: Allocations = {}
     for node, pods in by_node.items():
-        found |= _on(node, pods, free, columns)
+        found |= _on(node, pods, free, used, columns)
     return found
 
 
-def _on(node: str, pods: Sequence[str], free: Flags, columns: DeviceColumns) -> Allocations:
-    """Return the allocations of the pods on one node. `free`: the devices of the inventory that they may get."""
+def _on(
+    node: str, pods: Sequence[str], free: Flags, used: Mapping[int, Amounts], columns: DeviceColumns
+) -> Allocations:
+    """Return the allocations of the pods on one node.
+
+    `free`: the devices of the inventory that no claim has for itself. `used`: what claims consume of shared devices.
+    """
     claims = [(pod, claim) for pod in pods for claim in columns.demands[pod].claims]
-    chosen = _chosen(node, [claim for _, claim in claims], free, columns)
-    ids = columns.devices.inventory.ids
+    chosen = _chosen(node, [claim for _, claim in claims], free, used, columns)
     found: Allocations = dict.fromkeys(pods, ())
     for (pod, claim), devices in zip(claims, chosen, strict=True):
-        got = tuple(
-            AllocatedDevice(request.name, ids[position], admin_access=request.admin) for request, position in devices
-        )
+        got = tuple(_allocated(request, position, columns.devices.inventory) for request, position in devices)
         users = columns.users.get(claim.shared_as, (pod,)) if claim.shared_as else (pod,)
         names = tuple(each.partition("/")[2] for each in users)
         allocation = ClaimAllocation(claim.namespace, claim.name, node, got, names, claim.entry)
@@ -56,12 +60,22 @@ def _on(node: str, pods: Sequence[str], free: Flags, columns: DeviceColumns) -> 
     return found
 
 
-def _chosen(node: str, claims: Sequence[ClaimDemand], free: Flags, columns: DeviceColumns) -> list[Choice]:
+def _allocated(request: Request, position: int, inventory: Inventory) -> AllocatedDevice:
+    """Return the entry of a device in an allocation."""
+    identity, device = inventory.ids[position], inventory.content_at(position).device
+    if not device.allow_multiple_allocations:
+        return AllocatedDevice(request.name, identity, admin_access=request.admin)
+    amounts = consumed(device, dict(request.kind.capacity)) or {}
+    return AllocatedDevice(request.name, identity, shared=True, consumed=written(amounts))
+
+
+def _chosen(
+    node: str, claims: Sequence[ClaimDemand], free: Flags, used: Mapping[int, Amounts], columns: DeviceColumns
+) -> list[Choice]:
     if columns.profiles is None:
         return _by_number(node, claims, free, columns)
-    search = NodeSearch(
-        columns.devices.inventory, node_devices(node, columns.devices.inventory, free, columns.concerned)
-    )
+    inventory = columns.devices.inventory
+    search = NodeSearch(inventory, node_devices(node, inventory, free, used, columns.concerned))
     try:
         found = search.choose([each.asked for each in claims])
     except NotPlannedError as error:

@@ -1,21 +1,33 @@
-"""Claims with constraints, alternatives or shared counters, as resources of the solver's problem.
+"""Claims with constraints, alternatives, shared counters or shared devices, as resources of the solver's problem.
 
 Members with equal claims have one profile. For each distinct content of a node, a search finds which numbers of members
 of each profile the node can serve at once. These numbers are written as limits on weighted sums over sets of profiles.
-That form is exact only if it allows no other numbers, which is checked for each content. If it is not exact, the gang
-is not planned.
+That form is exact only if it allows no other numbers, which is checked for each content. If it is not exact with any of
+some weights, nor with all of them together, the gang is not planned.
 """
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, combinations, product
+from decimal import Decimal
+from fractions import Fraction
+from itertools import combinations, product
+from math import gcd, lcm
 
+import numpy as np
+
+from cluster.devices.capacity import consumed
 from cluster.devices.inventory import Inventory
+from planning.devices.by_device import kind_of, served
 from planning.devices.demands import Asked, NotPlannedError, most_devices
+from planning.devices.kinds import accepted
 from planning.devices.node_search import NodeDevices, NodeSearch
 
 MOST_PROFILES = 4
 """The most profiles that one problem may have: 15 sets of profiles at most."""
+MOST_WEIGHT = 1_000_000
+"""The largest weight of a member in a resource. The solver's sums stay far below 2 ** 63."""
 MOST_VECTORS = 2_000
 """The most vectors of numbers that are searched for one content of a node."""
 
@@ -32,16 +44,14 @@ class Profiles:
     A profile that takes no devices, because it only observes them, is tried with one member. If the node serves one, it
     serves any number. `multiples`: how many members one tried member represents.
 
-    `weights`: how much a member of each profile counts in every resource. `sets`: by resource, the positions of the
-    profiles that count in it.
+    `rows`: by resource, how much a member of each profile counts in it.
     """
 
     every: tuple[Profile, ...]
     limits: Vector
     multiples: Vector
-    weights: Vector
+    rows: tuple[Vector, ...]
     inventory: Inventory
-    sets: tuple[tuple[int, ...], ...]
     _served: dict[object, frozenset[Vector]] = field(default_factory=dict)
 
     @classmethod
@@ -56,24 +66,30 @@ class Profiles:
         takes = [any(most_devices(asked, every=1) for asked in profile) for profile in every]
         limits = tuple(count if taking else 1 for count, taking in zip(members.values(), takes, strict=True))
         multiples = tuple(1 if taking else count for count, taking in zip(members.values(), takes, strict=True))
-        sets = tuple(chain.from_iterable(combinations(range(len(every)), size + 1) for size in range(len(every))))
         most = max((len(node.positions) for node in nodes), default=1)
         in_devices = tuple(max(1, sum(most_devices(asked, every=most) for asked in profile)) for profile in every)
+        families = [in_devices, (1,) * len(every), *_capacities(every, inventory)]
         served: dict[object, frozenset[Vector]] = {}
-        for weights in (in_devices, (1,) * len(every)):
-            found = cls(every, limits, multiples, weights, inventory, sets, served)
-            if all(found.is_exact(each) for each in {node.key: node for node in nodes}.values()):
+        distinct = {node.key: node for node in nodes}.values()
+        for weights in (*([each] for each in families), families):
+            found = cls(every, limits, multiples, _rows(in_devices, weights), inventory, served)
+            if all(found.is_exact(each) for each in distinct):
                 return found
         raise NotPlannedError("different claims with constraints for the same devices")
 
     def amounts(self, node: NodeDevices) -> tuple[int, ...]:
         """Return the amount of each resource that the node offers."""
         vectors = self.served(node)
-        return tuple(max(self._sum(one_set, vector) for vector in vectors) for one_set in self.sets)
+        return tuple(max(self._sum(row, vector) for vector in vectors) for row in self.rows)
+
+    @property
+    def sets(self) -> tuple[tuple[int, ...], ...]:
+        """By resource, the positions of the profiles that count in it."""
+        return tuple(tuple(place for place, weight in enumerate(row) if weight) for row in self.rows)
 
     def asked(self, place: int) -> tuple[int, ...]:
         """Return the amount of each resource that a member of the profile at this position asks for."""
-        return tuple(self.weights[place] if place in one_set else 0 for one_set in self.sets)
+        return tuple(row[place] for row in self.rows)
 
     def is_exact(self, node: NodeDevices) -> bool:
         """Return whether the amounts allow just those numbers of members that the node can serve."""
@@ -82,11 +98,12 @@ class Profiles:
         return all(
             vector in vectors
             for vector in product(*(range(top + 1) for top in tops))
-            if all(self._sum(one_set, vector) <= most for one_set, most in zip(self.sets, amounts, strict=True))
+            if all(self._sum(row, vector) <= most for row, most in zip(self.rows, amounts, strict=True))
         )
 
-    def _sum(self, one_set: Sequence[int], vector: Vector) -> int:
-        return sum(self.weights[place] * self.multiples[place] * vector[place] for place in one_set)
+    def _sum(self, row: Vector, vector: Vector) -> int:
+        every = zip(row, self.multiples, vector, strict=True)
+        return sum(weight * multiple * number for weight, multiple, number in every)
 
     def served(self, node: NodeDevices) -> frozenset[Vector]:
         """Return the numbers of members of each profile that the node can serve at once."""
@@ -97,6 +114,16 @@ class Profiles:
     def _search(self, node: NodeDevices) -> frozenset[Vector]:
         """Return the vectors for which devices are found. A vector is tried if all smaller ones are served."""
         search, nothing = NodeSearch(self.inventory, node), (0,) * len(self.every)
+        sharing = any(each is not None for each in node.shares)
+        kinds = [kind for profile in self.every if (kind := kind_of(profile)) is not None]
+        if sharing and len(kinds) == len(self.every):
+            numbers = served(kinds, self.limits, node, self.inventory)
+            if numbers is not None:
+                return numbers
+        if sharing and len(self.every) == 1:
+            # Many members may share a device. A node that serves some of them serves fewer, too: bisection.
+            most = bisect_left(range(self.limits[0]), 1, key=lambda count: not self._serves(search, (count + 1,)))
+            return frozenset((number,) for number in range(most + 1))
         found, level = {nothing}, [nothing]
         while level:
             if len(found) > MOST_VECTORS:
@@ -114,6 +141,51 @@ class Profiles:
     def _serves(self, search: NodeSearch, vector: Vector) -> bool:
         claims = [asked for profile, count in zip(self.every, vector, strict=True) for asked in profile * count]
         return search.choose(claims) is not None
+
+
+def _rows(single: Vector, families: Iterable[Vector]) -> tuple[Vector, ...]:
+    """Return the weights of each profile alone, and those of each family over every set of several profiles."""
+    places = range(len(single))
+    alone = [((place,), single) for place in places]
+    sets = [each for size in range(2, len(single) + 1) for each in combinations(places, size)]
+    together = [(one_set, weights) for weights in families for one_set in sets if all(weights[one] for one in one_set)]
+    rows = (
+        tuple(weights[place] if place in one_set else 0 for place in places) for one_set, weights in (*alone, *together)
+    )
+    return tuple(dict.fromkeys(rows))
+
+
+def _capacities(every: Sequence[Profile], inventory: Inventory) -> Iterator[Vector]:
+    """Yield, by capacity of devices that several claims share, what a member of each profile consumes at most.
+
+    The amounts are whole numbers in the largest unit of which all of them are multiples. Capacities with larger numbers
+    than `MOST_WEIGHT` are left out.
+    """
+    amounts = [_most_consumed(profile, inventory) for profile in every]
+    for name in sorted({name for each in amounts for name in each}):
+        exact = [Fraction(each.get(name, Decimal(0))) for each in amounts]
+        scale = lcm(*(each.denominator for each in exact))
+        whole = [int(each * scale) for each in exact]
+        weights = tuple(each // (gcd(*whole) or 1) for each in whole)
+        if any(weights) and max(weights) <= MOST_WEIGHT:
+            yield weights
+
+
+def _most_consumed(profile: Profile, inventory: Inventory) -> dict[str, Decimal]:
+    """Return what a member consumes of each capacity, on the devices on which it consumes the most."""
+    found: defaultdict[str, Decimal] = defaultdict(Decimal)
+    for asked in profile:
+        for alternatives in asked.requests:
+            most: defaultdict[str, Decimal] = defaultdict(Decimal)
+            for request in alternatives:
+                for place in np.flatnonzero(accepted(request.kind, inventory)).tolist():
+                    device = inventory.contents[place].device
+                    if device.allow_multiple_allocations:
+                        for name, amount in (consumed(device, dict(request.kind.capacity)) or {}).items():
+                            most[name] = max(most[name], amount * max(1, request.count))
+            for name, amount in most.items():
+                found[name] += amount
+    return found
 
 
 def _below(vector: Vector) -> set[Vector]:

@@ -9,11 +9,13 @@ import weakref
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 
+from cluster.devices.capacity import Amounts
 from cluster.devices.claims import Devices
 from cluster.devices.inventory import NOWHERE, Flags, IntColumn, Inventory
 from cluster.evictable_pods import EvictablePods
@@ -31,7 +33,7 @@ from planning.devices.demands import (
     claims_asked,
     requests_of,
 )
-from planning.devices.kinds import accepted, check_planned, shares_counters
+from planning.devices.kinds import accepted, check_planned, shareable, shares_counters, shares_devices
 from planning.devices.node_search import NodeDevices, concerned_contents, node_devices
 
 _MOST_VICTIMS = 6
@@ -62,9 +64,10 @@ class DeviceColumns:
     `names`: of the resources. `demands`: what each member with claims needs, by its pod's `namespace/name`. `users`: by
     pod, the other pods that use its claims, too. `asked`: the amounts of the demands, by pod and resource. `room`: by
     resource, the free and the terminating amount on each node of the snapshot. `largest`: by resource, the most that a
-    node has if all its devices are free. `free`: which devices of the inventory are free for the gang, those that a
-    terminating pod still uses included. `matching`: by resource, the devices that count in it. `gone`: the pods that
-    count as gone. `notes`: what planning does not consider, for messages.
+    node has if all its devices are free. `free`: which devices of the inventory no claim has for itself, those that a
+    terminating pod still uses included. `used`: what claims consume of devices that they share, by position in the
+    inventory; claims of terminating pods left out. `matching`: by resource, the devices that count in it. `gone`: the
+    pods that count as gone. `notes`: what planning does not consider, for messages.
     """
 
     names: tuple[str, ...] = ()
@@ -75,6 +78,7 @@ class DeviceColumns:
     room: Mapping[str, RoomColumn] = field(default_factory=dict)
     largest: Mapping[str, int] = field(default_factory=dict)
     free: Flags = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    used: Mapping[int, Amounts] = field(default_factory=dict)
     matching: Mapping[str, Flags] = field(default_factory=dict)
     gone: frozenset[str] = frozenset()
     devices: Devices = field(default_factory=Devices)
@@ -83,6 +87,11 @@ class DeviceColumns:
     """For claims in which more than numbers matter; None if only numbers do."""
     concerned: Flags = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """Which contents some request selects."""
+
+    @property
+    def shares_devices(self) -> bool:
+        """Whether some request selects a device that several claims can share."""
+        return bool((self.concerned & shareable(self.devices.inventory)).any())
 
     def freed_by(self, pods: EvictablePods, nodes: Sequence[str]) -> Freed:
         """Return what evictions of these pods free. `nodes`: the names of the snapshot's nodes."""
@@ -125,7 +134,7 @@ class DeviceColumns:
     def _freed_on(self, node: str, pods: Sequence[str], profiles: Profiles) -> dict[str, tuple[int, ...]] | None:
         """Return the amounts that each pod's eviction frees on a node; None if evictions do not add up."""
         inventory = self.devices.inventory
-        concerned = [pod for pod in pods if any(map(self._matters, freed((pod,), self.devices, self.gone)))]
+        concerned = [pod for pod in pods if any(map(self._matters, self._given_back(pod)))]
         if len(concerned) > _MOST_VICTIMS:
             return None
 
@@ -134,7 +143,8 @@ class DeviceColumns:
             for some in combinations(concerned, size):
                 free = self.free.copy()
                 free[list(freed(some, self.devices, self.gone))] = True
-                after = node_devices(node, inventory, free, self.concerned)
+                used = self.devices.shares(self.gone.union(some), inventory.on(node))
+                after = node_devices(node, inventory, free, used, self.concerned)
                 if not profiles.is_exact(after):
                     return None
                 found[some] = np.array(profiles.amounts(after), dtype=np.int64)
@@ -142,6 +152,14 @@ class DeviceColumns:
         if any((each != found[()] + sum(single[pod] for pod in some)).any() for some, each in found.items()):
             return None
         return {pod: tuple(each.tolist()) for pod, each in single.items()}
+
+    def _given_back(self, pod: str) -> Iterator[int]:
+        """Yield the devices of which the pod's eviction frees all or a share."""
+        yield from freed((pod,), self.devices, self.gone)
+        for place in self.devices.uses_of[pod]:
+            use = self.devices.uses[place]
+            if use.shares and all(user == pod or user in self.gone for user in use.consumers):
+                yield from (position for position, _ in use.shares)
 
     def _matters(self, position: int) -> bool:
         """Return whether a device counts for the gang: a request selects it, or it consumes counters of others."""
@@ -220,6 +238,9 @@ def _columns(gangs: Sequence[Gang], snapshot: Snapshot, priority: int) -> Device
     requests = requests_of(distinct)
     for request in requests:
         check_planned(request, devices.inventory)
+        if snapshot.version and shares_devices(request, devices.inventory):
+            # The controller's steps (decision 45) take a device for one claim.
+            raise NotPlannedError(f"devices that several claims share, which are not held yet ({request.kind.label})")
     gone, leaving = _gone(snapshot, members, priority)
     free, terminating = _free(devices, gone, leaving)
     start = DeviceColumns(
@@ -227,14 +248,18 @@ def _columns(gangs: Sequence[Gang], snapshot: Snapshot, priority: int) -> Device
         users=users,
         one_node=one_node,
         free=free,
+        used=devices.shares(gone | leaving),
         gone=frozenset(gone | leaving),
         devices=devices,
         concerned=concerned_contents(requests, devices.inventory),
     )
     simple = all(claim.asked.by_number for demand in distinct for claim in demand.claims)
-    if simple and not any(shares_counters(each, devices.inventory) for each in requests):
+    shared = any(
+        shares_counters(each, devices.inventory) or shares_devices(each, devices.inventory) for each in requests
+    )
+    if simple and not shared:
         return _by_number(start, snapshot, terminating)
-    return _by_search(start, snapshot, terminating)
+    return _by_search(start, snapshot, terminating, devices.shares(gone))
 
 
 def _check_running(snapshot: Snapshot, devices: Devices) -> None:
@@ -286,7 +311,9 @@ def _by_number(start: DeviceColumns, snapshot: Snapshot, terminating: Flags) -> 
     )
 
 
-def _by_search(start: DeviceColumns, snapshot: Snapshot, terminating: Flags) -> DeviceColumns:
+def _by_search(
+    start: DeviceColumns, snapshot: Snapshot, terminating: Flags, used_by_staying: Mapping[int, Amounts]
+) -> DeviceColumns:
     inventory = start.devices.inventory
     of_pod = {key: claims_asked(demand.claims) for key, demand in start.demands.items() if demand.claims}
     counts = Counter(of_pod.values())
@@ -294,9 +321,10 @@ def _by_search(start: DeviceColumns, snapshot: Snapshot, terminating: Flags) -> 
     contents = _Contents(inventory, start.concerned)
     at = _positions(inventory, snapshot).tolist()
     places = {name: place for name, place in zip(inventory.nodes, at, strict=True) if place >= 0}
-    now_at, staying_at = (contents.of(flags) for flags in (start.free, start.free & ~terminating))
+    now_at = contents.of(start.free, start.used)
+    staying_at = contents.of(start.free & ~terminating, used_by_staying)
     profiles = Profiles.of(counts, inventory, contents.distinct)
-    most_at = contents.of(every)
+    most_at = contents.of(every, {})
     amounts = [profiles.amounts(each) for each in contents.distinct]
     order = {profile: place for place, profile in enumerate(profiles.every)}
     names = _names([[_label(profiles.every[one]) for one in one_set] for one_set in profiles.sets])
@@ -346,17 +374,25 @@ class _Contents:
         self._known: dict[object, int] = {}
         self.distinct: list[NodeDevices] = []
 
-    def of(self, free: Flags) -> dict[str, int]:
-        """Return the position in `distinct` of each node's content, if these devices are free."""
+    def of(self, free: Flags, used: Mapping[int, Amounts]) -> dict[str, int]:
+        """Return the position in `distinct` of each node's content.
+
+        `free`: whether no claim has the device for itself. `used`: what claims consume of devices that they share.
+        """
         inventory, found = self._inventory, dict[str, int]()
+        used_on: dict[int, list[tuple[int, tuple[tuple[str, Decimal], ...]]]] = {}
+        for position in sorted(used):
+            place = int(inventory.node[position])
+            amounts = tuple(sorted(used[position].items()))
+            used_on.setdefault(place, []).append((position - self._ends[place], amounts))
         for place, name in enumerate(inventory.nodes):
             here = slice(self._ends[place], self._ends[place + 1])
             # With counters, the pools of the devices matter, too.
             own = name if inventory.counters else (name in inventory.incomplete)
-            key = inventory.content[here].tobytes(), free[here].tobytes(), own
+            key = inventory.content[here].tobytes(), free[here].tobytes(), own, tuple(used_on.get(place, ()))
             if key not in self._known:
                 self._known[key] = len(self.distinct)
-                self.distinct.append(node_devices(name, inventory, free, self._concerned))
+                self.distinct.append(node_devices(name, inventory, free, used, self._concerned))
             found[name] = self._known[key]
         return found
 
@@ -444,6 +480,9 @@ def _gone(snapshot: Snapshot, members: Sequence[Member], priority: int) -> tuple
 def _free(devices: Devices, gone: Collection[str], leaving: Collection[str]) -> tuple[Flags, Flags]:
     """Return which devices are free, and which of these a terminating pod still uses."""
     holders: IntColumn = devices.holders.copy()
+    for position in devices.shares(()):  # a device that cannot be shared any more is free when its shares are gone
+        if not devices.inventory.content_at(position).device.allow_multiple_allocations:
+            holders[position] += 1
     terminating = np.zeros(len(holders), dtype=np.bool_)
     places = {place for pod in (*gone, *leaving) for place in devices.uses_of.get(pod, ())}
     for place in places:

@@ -41,7 +41,10 @@ def counts_in(nodes: Collection[str], columns: DeviceColumns, members: int) -> t
 
     The numbers of kinds that share devices are limited together: four devices of one kind, of which some also count as
     another kind. `members`: how many must run together. Requests that only observe devices are left out.
+    The result is empty if several claims may share a device: then a number of devices says little.
     """
+    if columns.shares_devices:
+        return ()
     demands = list(columns.demands.values())
     by_kind: dict[Kind, list[Request]] = {}
     for request in requests_of(demands):

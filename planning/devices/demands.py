@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import NamedTuple
 
 import msgspec
 
+from cluster.devices.capacity import amounts_asked, written
 from cluster.devices.claims import Devices, PodClaim
 from kube.devices import (
     GROUP,
@@ -26,12 +28,14 @@ EXACT = "ExactCount"
 class Kind(NamedTuple):
     """The devices that one request accepts: those that match all CEL `selectors` and whose taints are tolerated.
 
+    `capacity`: the amounts that the request asks for of a device's capacities, by name and in the order of names.
     `label`: the name of the DeviceClass, and the selectors of the request, for messages.
     """
 
     selectors: tuple[str, ...]
     tolerations: tuple[Toleration, ...]
     label: str
+    capacity: tuple[tuple[str, Decimal], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +177,6 @@ class DemandTable:
     def _alternative(self, name: str, request: ExactDeviceRequest) -> Request:
         if request.allocation_mode not in (EXACT, ALL):
             raise NotPlannedError(f'the allocation mode {request.allocation_mode} (request "{name}")')
-        if request.capacity is not None and request.capacity.requests:
-            raise NotPlannedError(f'requests for a part of a device\'s capacity (request "{name}")')
         count = 0 if request.allocation_mode == ALL else request.count
         return Request(name, self._kind(request), count, request.admin_access)
 
@@ -184,7 +186,17 @@ class DemandTable:
         label = request.device_class_name
         if own:
             label += f" with {' and '.join(' '.join(each.split()) for each in own)}"
-        return Kind((*_expressions(of_class), *own), request.tolerations, label)
+        capacity = _amounts(request)
+        if capacity:
+            label += f" with {' and '.join(f'{amount} of {name}' for name, amount in written(dict(capacity)))}"
+        return Kind((*_expressions(of_class), *own), request.tolerations, label, capacity)
+
+
+def _amounts(request: ExactDeviceRequest) -> tuple[tuple[str, Decimal], ...]:
+    try:
+        return amounts_asked(request.capacity)
+    except ValueError as error:
+        raise NotPlannedError(f"a capacity of which {error}") from None
 
 
 def _only(node: str) -> NodeSelector:

@@ -2,29 +2,37 @@
 
 import numpy as np
 
+from cluster.devices.capacity import consumed
 from cluster.devices.inventory import NOWHERE, Flags, Inventory
 from cluster.devices.selectors import SelectorError, check, matches
 from cluster.eligibility.taints import untolerated
 from kube.objects import Taint
 from planning.devices.demands import Kind, NotPlannedError, Request
 
+_SELECTED, _SHAREABLE = "selected", "shareable"
+"""Keys in `Inventory.flags`: part of the key of flags that ignore taints, and the key of `shareable`."""
+
 
 def selected(kind: Kind, inventory: Inventory) -> Flags:
-    """Return which of the inventory's contents match the selectors. The result must not be changed.
+    """Return which of the inventory's contents match the selectors, and have the capacity that the request asks for.
+    The result must not be changed.
 
     Raises `NotPlannedError` if a selector is not understood, or fails for a device that all selectors before it match.
     """
-    if kind.selectors not in inventory.flags:
+    key = kind.selectors, kind.capacity, _SELECTED
+    if key not in inventory.flags:
         found = np.zeros(len(inventory.contents), dtype=np.bool_)
         try:
             for expression in kind.selectors:
                 check(expression)
             for place, content in enumerate(inventory.contents):
                 found[place] = all(matches(each, content.device, content.driver) for each in kind.selectors)
+                if found[place] and (kind.capacity or content.device.allow_multiple_allocations):
+                    found[place] = consumed(content.device, dict(kind.capacity)) is not None
         except SelectorError as error:
             raise NotPlannedError(str(error)) from None
-        inventory.flags[kind.selectors] = found
-    return inventory.flags[kind.selectors]
+        inventory.flags[key] = found
+    return inventory.flags[key]
 
 
 def accepted(kind: Kind, inventory: Inventory) -> Flags:
@@ -33,7 +41,7 @@ def accepted(kind: Kind, inventory: Inventory) -> Flags:
 
     Raises `NotPlannedError` as `selected` does.
     """
-    key = kind.selectors, kind.tolerations
+    key = kind.selectors, kind.capacity, kind.tolerations
     if key not in inventory.flags:
         found = selected(kind, inventory).copy()
         for place in np.flatnonzero(found).tolist():
@@ -50,8 +58,8 @@ def check_planned(request: Request, inventory: Inventory) -> None:
     found = accepted(kind, inventory)
     for place in np.flatnonzero(found).tolist():
         device = inventory.contents[place].device
-        if device.allow_multiple_allocations:
-            raise NotPlannedError(f"devices that several claims share ({kind.label})")
+        if device.allow_multiple_allocations and request.admin:
+            raise NotPlannedError(f"adminAccess to devices that several claims share ({kind.label})")
         if device.binding_conditions:
             raise NotPlannedError(f"devices with binding conditions ({kind.label})")
     if request.admin and shares_counters(request, inventory):
@@ -60,6 +68,19 @@ def check_planned(request: Request, inventory: Inventory) -> None:
         raise NotPlannedError(f"devices that share counters with devices of other nodes ({kind.label})")
     if found[inventory.content[inventory.node == NOWHERE]].any():
         raise NotPlannedError(f"devices that are not on one node ({kind.label})")
+
+
+def shares_devices(request: Request, inventory: Inventory) -> bool:
+    """Return whether the request accepts devices that several claims can share."""
+    return bool((accepted(request.kind, inventory) & shareable(inventory)).any())
+
+
+def shareable(inventory: Inventory) -> Flags:
+    """Return which of the inventory's contents several claims can share. The result must not be changed."""
+    if _SHAREABLE not in inventory.flags:
+        every = [each.device.allow_multiple_allocations for each in inventory.contents]
+        inventory.flags[_SHAREABLE] = np.array(every, dtype=np.bool_)
+    return inventory.flags[_SHAREABLE]
 
 
 def shares_counters(request: Request, inventory: Inventory) -> bool:

@@ -2,23 +2,29 @@
 
 The search is depth-first over claims, requests and devices, as the stock scheduler's. But it looks at all pods of a
 node together. Devices with one content in one pool are interchangeable, so only the first free one of them is tried.
+Devices that several claims share are interchangeable as long as the same of their capacities is left.
 """
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
+from cluster.devices.capacity import Amounts, consumed
 from cluster.devices.inventory import Flags, Inventory
 from kube.devices import Device, DeviceAttribute
 from kube.quantities import exact
-from planning.devices.demands import Asked, Constraint, NotPlannedError, Request
+from planning.devices.demands import Asked, Constraint, Kind, NotPlannedError, Request
 from planning.devices.kinds import accepted, selected
 
 MOST_STEPS = 100_000
 """Devices that one search may try. Typical nodes need some dozens; a search of this length takes a second."""
+_OTHER_FRAMES = 1000
+"""The frames of the interpreter's stack for everything but the search itself, as Python's own limit."""
 MOST_IN_CLAIM = 32
 """The most devices of one claim (API: AllocationResultsMaxSize)."""
 
@@ -41,17 +47,45 @@ class NodeDevices:
     contents: tuple[int, ...]
     pools: tuple[int, ...]
     free: tuple[bool, ...]
+    shares: "tuple[Shared | None, ...]"
     counters: Counters
     complete: bool
 
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for nodes on which the same claims find devices."""
-        return self.contents, self.pools, self.free, tuple(sorted(self.counters.items())), self.complete
+        counters = tuple(sorted(self.counters.items()))
+        return self.contents, self.pools, self.free, self.shares, counters, self.complete
 
 
-def node_devices(node: str, inventory: Inventory, free: Flags, concerned: Flags) -> NodeDevices:
-    """Return the devices of a node. `free`: of all devices. `concerned`: contents that some request selects."""
+class Shared(NamedTuple):
+    """The use of a device that several claims can share.
+
+    `left`: what is left of its capacities, in the order of names. `claims`: how many claims of the search use it, and
+    one more for all claims that have got it before.
+    """
+
+    left: tuple[Decimal, ...]
+    claims: int
+
+
+def _shared(device: Device, used: Amounts | None) -> Shared | None:
+    """Return the use of a device. `used`: what claims consume of it; None if none uses it."""
+    if not device.allow_multiple_allocations:
+        return None
+    taken = used or {}
+    left = tuple(exact(device.capacity[name].value) - taken.get(name, 0) for name in sorted(device.capacity))
+    return Shared(left, int(used is not None))
+
+
+def node_devices(
+    node: str, inventory: Inventory, free: Flags, used: Mapping[int, Amounts], concerned: Flags
+) -> NodeDevices:
+    """Return the devices of a node.
+
+    `free`: of all devices, whether no claim has it for itself. `used`: what claims consume of devices that they share,
+    by position in the inventory. `concerned`: contents that some request selects.
+    """
     positions = list(inventory.on(node))
     ids = [inventory.ids[each] for each in positions]
     pools = {pool: place for place, pool in enumerate(dict.fromkeys((each.driver, each.pool) for each in ids))}
@@ -65,7 +99,7 @@ def node_devices(node: str, inventory: Inventory, free: Flags, concerned: Flags)
     contents = inventory.content[positions].tolist()
     if left:
         for position, content, pool in zip(positions, contents, of_pool, strict=True):
-            if not free[position]:
+            if not free[position] or position in used:
                 _consume(left, pool, inventory.contents[content].device, 1)
     kept = [place for place, content in enumerate(contents) if concerned[content]]
     return NodeDevices(
@@ -73,6 +107,7 @@ def node_devices(node: str, inventory: Inventory, free: Flags, concerned: Flags)
         tuple([contents[each] for each in kept]),
         tuple([of_pool[each] for each in kept]),
         tuple([bool(free[positions[each]]) for each in kept]),
+        tuple([_shared(inventory.contents[contents[each]].device, used.get(positions[each])) for each in kept]),
         left,
         node not in inventory.incomplete,
     )
@@ -100,18 +135,26 @@ class NodeSearch:
     inventory: Inventory
     node: NodeDevices
     _classes: list[list[int]] = field(default_factory=list)
-    """The places (in `node`) of the devices, grouped by content, pool and whether they are free."""
+    """The places (in `node`) of the devices, grouped by content, pool and whether they are free.
+
+    A device that several claims can share is a group by itself.
+    """
     _used: list[int] = field(default_factory=list)
     """Of each free group, how many of its first devices are taken."""
     _left: dict[tuple[int, str, str], Decimal] = field(default_factory=dict)
-    _failed: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)
+    _shares: dict[int, Shared] = field(default_factory=dict)
+    """The use of each device that several claims can share, by place."""
+    _consumed: dict[tuple[Kind, int], tuple[Decimal, ...]] = field(default_factory=dict)
+    _needed: list[tuple[tuple[Kind, int, int], ...]] = field(default_factory=list)
+    """The result of `_needed`, if devices can be shared; else empty."""
+    _failed: set[tuple[object, ...]] = field(default_factory=set)
     _steps: int = 0
 
     def __post_init__(self) -> None:
-        groups: dict[tuple[int, int, bool], list[int]] = {}
+        groups: dict[tuple[int, int, bool, int], list[int]] = {}
         node = self.node
         for place, key in enumerate(zip(node.contents, node.pools, node.free, strict=True)):
-            groups.setdefault(key, []).append(place)
+            groups.setdefault((*key, -1 if node.shares[place] is None else place), []).append(place)
         self._classes = list(groups.values())
 
     def choose(self, claims: Sequence[Asked]) -> list[Choice] | None:
@@ -122,6 +165,13 @@ class NodeSearch:
         """
         self._used = [0] * len(self._classes)
         self._left = dict(self.node.counters)
+        self._shares = {place: each for place, each in enumerate(self.node.shares) if each is not None}
+        # A claim is two frames deep, and each of its devices one more. These frames are Python's own, not C's.
+        most = len(self.node.positions)
+        slots = (max(one.count or most for one in alternatives) for each in claims for alternatives in each.requests)
+        deep = _OTHER_FRAMES + 2 * len(claims) + sum(slots)
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), deep))
+        self._needed = _needed(claims) if self._shares else []
         self._failed, self._steps = set(), 0
         found: list[Choice] = []
         return found if self._claims(claims, found) else None
@@ -129,8 +179,8 @@ class NodeSearch:
     def _claims(self, claims: Sequence[Asked], found: list[Choice]) -> bool:
         if len(found) == len(claims):
             return True
-        state = len(found), tuple(self._used)
-        if state in self._failed:
+        state = len(found), tuple(self._used), self._use_of_shared()
+        if state in self._failed or (self._needed and not self._may_suffice(self._needed[len(found)])):
             return False
         asked = claims[len(found)]
         for alternatives in product(*asked.requests):
@@ -139,6 +189,30 @@ class NodeSearch:
                 return True
         self._failed.add(state)
         return False
+
+    def _may_suffice(self, needed: Iterable[tuple[Kind, int, int]]) -> bool:
+        """Whether enough is left of the devices for each kind alone. If not, no choice can succeed.
+
+        Without this bound, the search would try every distribution of members that share devices.
+        """
+        for kind, requests, devices in needed:
+            flags, left = accepted(kind, self.inventory), 0
+            for group, places in enumerate(self._classes):
+                head = places[0]
+                if self.node.free[head] and flags[self.node.contents[head]]:
+                    shared = head in self._shares
+                    left += self._times(kind, head, requests) if shared else len(places) - self._used[group]
+            if left < devices:
+                return False
+        return True
+
+    def _times(self, kind: Kind, place: int, most: int) -> int:
+        """Return how many requests of a kind can still get a share of a device, `most` at most."""
+        left = self._shares[place].left
+        if any(each < 0 for each in left):
+            return 0
+        every = zip(left, self._consumes(kind, place), strict=True)
+        return min([most, *(int(each // amount) for each, amount in every if amount > 0)])
 
     def _slots(self, requests: Iterable[Request]) -> list[_Slot] | None:
         """Return the devices that the requests need; None if the node cannot serve "all devices"."""
@@ -171,14 +245,15 @@ class NodeSearch:
             if self._steps > MOST_STEPS:
                 raise NotPlannedError("claims for whose devices the search on one node takes too long")
             position = self.node.positions[place]
-            if position in mine or not self._fits(asked.constraints, slot.request, position, chosen):
+            taken = position in mine and place not in self._shares
+            if taken or not self._fits(asked.constraints, slot.request, position, chosen):
                 continue
-            if not slot.request.admin and not self._take(group, place):
+            if not slot.request.admin and not self._take(slot.request.kind, group, place):
                 continue
             if self._slot(asked, slots, [*chosen, (slot.request, position)], claims, found):
                 return True
             if not slot.request.admin:
-                self._give_back(group, place)
+                self._give_back(slot.request.kind, group, place)
         return False
 
     def _candidates(self, slot: _Slot, before: _Slot | None, chosen: Choice) -> Iterator[tuple[int, int]]:
@@ -189,9 +264,17 @@ class NodeSearch:
         flags = accepted(slot.request.kind, self.inventory)
         again = before is not None and before.request is slot.request and slot.only is None
         first = self._group_of(chosen[-1][1]) if again else 0
+        tried = set[tuple[object, ...]]()
         for group, places in enumerate(self._classes):
             node, head = self.node, places[0]
             if not flags[node.contents[head]]:
+                continue
+            if slot.only is None and head in self._shares:
+                # A request gets each device at most once. Later requests can get the device again.
+                alike = self._alike(head)
+                if node.free[head] and (group > first or not again) and alike not in tried:
+                    tried.add(alike)
+                    yield group, head
                 continue
             if slot.only is not None:
                 if slot.only in places and (slot.request.admin or node.free[head]):
@@ -223,32 +306,96 @@ class NodeSearch:
         content = self.inventory.content_at(position)
         return value_of(content.device, content.driver, attribute)
 
-    def _take(self, group: int, place: int) -> bool:
-        """Take a free device, if the counters of its pool suffice. Return whether it was taken."""
+    def _use_of_shared(self) -> tuple[object, ...]:
+        """Return the use of the shared devices, equal if the devices have only changed places."""
+        return tuple(sorted(map(self._alike, self._shares)))
+
+    def _alike(self, place: int) -> tuple[int, int, tuple[Decimal, ...], bool]:
+        """Return a key that is equal for shared devices which can serve the same requests."""
+        left, claims = self._shares[place]
+        return self.node.contents[place], self.node.pools[place], left, claims > 0
+
+    def _consumes(self, kind: Kind, place: int) -> tuple[Decimal, ...]:
+        """Return what a request consumes of the device's capacities, in the order of names."""
+        key = kind, self.node.contents[place]
+        if key not in self._consumed:
+            amounts = consumed(self.inventory.contents[key[1]].device, dict(kind.capacity)) or {}
+            self._consumed[key] = tuple(amounts[name] for name in sorted(amounts))
+        return self._consumed[key]
+
+    def _share(self, kind: Kind, place: int) -> bool:
+        """Take a share of a device, if its capacities and the counters of its pool suffice. Return whether it was."""
+        before = self._shares[place]
+        left = tuple(one - other for one, other in zip(before.left, self._consumes(kind, place), strict=True))
+        if any(each < 0 for each in left):
+            return False
+        # The first claim consumes the counters of the device. A device whose pool is overdrawn gets no further claim.
+        if not self._count(place) if not before.claims else not self._within_counters(place):
+            return False
+        self._shares[place] = Shared(left, before.claims + 1)
+        return True
+
+    def _take(self, kind: Kind, group: int, place: int) -> bool:
+        """Take a free device, or a share of a device. Return whether it was possible."""
+        if place in self._shares:
+            return self._share(kind, place)
         places = self._classes[group]
         if place in places[: self._used[group]]:
             return False
-        device = self.inventory.contents[self.node.contents[place]].device
-        if device.consumes_counters:
-            _consume(self._left, self.node.pools[place], device, 1)
-            if not self._enough(self.node.pools[place]):
-                _consume(self._left, self.node.pools[place], device, -1)
-                return False
+        if not self._count(place):
+            return False
         used = self._used[group]
         at = places.index(place)
         places[used], places[at] = places[at], places[used]  # the taken devices are the first of their group
         self._used[group] += 1
         return True
 
+    def _count(self, place: int, sign: int = 1) -> bool:
+        """Consume the counters of a device, if they suffice (sign 1), or give them back (sign -1)."""
+        device = self.inventory.contents[self.node.contents[place]].device
+        if device.consumes_counters:
+            _consume(self._left, self.node.pools[place], device, sign)
+            if sign > 0 and not self._enough(self.node.pools[place]):
+                _consume(self._left, self.node.pools[place], device, -1)
+                return False
+        return True
+
+    def _within_counters(self, place: int) -> bool:
+        """Whether the counters that a device consumes already are not overdrawn."""
+        device = self.inventory.contents[self.node.contents[place]].device
+        return not device.consumes_counters or self._enough(self.node.pools[place])
+
     def _enough(self, pool: int) -> bool:
         """Whether no counter of the pool is overdrawn, be it one that the last device consumes or another."""
         return all(amount >= 0 for (of_pool, _, _), amount in self._left.items() if of_pool == pool)
 
-    def _give_back(self, group: int, place: int) -> None:
-        self._used[group] -= 1
-        device = self.inventory.contents[self.node.contents[place]].device
-        if device.consumes_counters:
-            _consume(self._left, self.node.pools[place], device, -1)
+    def _give_back(self, kind: Kind, group: int, place: int) -> None:
+        if place not in self._shares:
+            self._used[group] -= 1
+            self._count(place, -1)
+            return
+        now = self._shares[place]
+        left = tuple(one + other for one, other in zip(now.left, self._consumes(kind, place), strict=True))
+        self._shares[place] = Shared(left, now.claims - 1)
+        if now.claims == 1:
+            self._count(place, -1)
+
+
+def _needed(claims: Sequence[Asked]) -> list[tuple[tuple[Kind, int, int], ...]]:
+    """Return what the claims from each position on need for sure: kinds, each with the requests and their devices.
+
+    Requests with alternatives, for all devices, or for administration are left out.
+    """
+    found: list[tuple[tuple[Kind, int, int], ...]] = [()]
+    total: dict[Kind, tuple[int, int]] = {}
+    for asked in reversed(claims):
+        for alternatives in asked.requests:
+            request = alternatives[0]
+            if len(alternatives) == 1 and not request.every and not request.admin:
+                requests, devices = total.get(request.kind, (0, 0))
+                total[request.kind] = requests + 1, devices + request.count
+        found.append(tuple((kind, *numbers) for kind, numbers in total.items()))
+    return found[::-1]
 
 
 def value_of(device: Device, driver: str, attribute: str) -> DeviceAttribute | None:

@@ -8,12 +8,19 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from cluster.devices.allocation import AllocatedDevice, ClaimAllocation
+from cluster.devices.allocation import AllocatedDevice, ClaimAllocation, DeviceId
 from cluster.devices.claims import Devices, PodClaim
 from cluster.devices.inventory import Content
 from cluster.devices.selectors import matches
 from cluster.eligibility.taints import untolerated
-from kube.devices import DeviceConstraint, DeviceRequest, ExactDeviceRequest, ResourceClaimSpec
+from kube.devices import (
+    Device,
+    DeviceCapacity,
+    DeviceConstraint,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaimSpec,
+)
 from kube.objects import Pod, Taint
 from kube.quantities import exact
 
@@ -94,7 +101,8 @@ def _faults_of_claim(
             f"{whose}: {text}" for text in _faults_of_request(one, got.pop(name), allocation.node, gone, devices)
         )
     yield from (f"{whose}: devices for an unknown request {name}" for name in got)
-    if len({each.device for each in allocation.devices}) < len(allocation.devices):
+    twice = Counter((each.device, each.request if each.shared else "") for each in allocation.devices)
+    if any(count > 1 for count in twice.values()):
         yield f"{whose}: a device twice"
     for constraint in spec.devices.constraints:
         if not _meets(constraint, allocation.devices, devices):
@@ -125,12 +133,71 @@ def _faults_of_request(
             yield f"{each.device.device} has the wrong adminAccess"
         if not each.admin_access and _is_held(on_node[each.device], gone, devices):
             yield f"{each.device.device} has another holder"
+        yield from _faults_of_capacity(request, each, content.device)
     if request.allocation_mode == "All":
-        every = sum(_selects(request, inventory.content_at(position), devices) for position in on_node.values())
+        contents = [inventory.content_at(position) for position in on_node.values()]
+        every = sum(_selects(request, one, devices) and _suffices(request, one.device) for one in contents)
         if len(got) != every or node in inventory.incomplete:
             yield "not all devices"
     elif len(got) != request.count:
         yield f"{len(got)} devices, not {request.count}"
+
+
+def _faults_of_capacity(request: ExactDeviceRequest, got: AllocatedDevice, device: Device) -> Iterator[str]:
+    """Yield what is wrong with the amounts that a request consumes of one device."""
+    name = got.device.device
+    if got.shared != device.allow_multiple_allocations:
+        yield f"{name} is shared, or not, against its slice"
+    if not _suffices(request, device):
+        yield f"{name} lacks the capacity"
+        return
+    amounts = {capacity: exact(amount) for capacity, amount in got.consumed}
+    if amounts.keys() != (device.capacity.keys() if got.shared else set()):
+        yield f"{name}: amounts of other capacities than the device has"
+        return
+    wanted = request.capacity.requests if request.capacity is not None else {}
+    for capacity, amount in amounts.items():
+        if not _is_due(amount, wanted.get(capacity), device.capacity[capacity]):
+            yield f"{name}: {amount} of {capacity} is not what the request consumes"
+
+
+def _suffices(request: ExactDeviceRequest, device: Device) -> bool:
+    """Whether the device has the capacities that the request names, and its policies allow large enough amounts."""
+    wanted = request.capacity.requests if request.capacity is not None else {}
+    for name, amount in wanted.items():
+        capacity = device.capacity.get(name)
+        if capacity is None:
+            return False
+        most = exact(capacity.value)
+        policy = capacity.request_policy
+        if policy is not None and policy.valid_range is not None:
+            valid = policy.valid_range
+            most = min(most, exact(valid.max)) if valid.max is not None else most
+            if valid.step is not None and exact(valid.step):
+                most -= (most - exact(valid.min)) % exact(valid.step)
+            most = most if exact(valid.min) <= most else Decimal(-1)
+        elif policy is not None and policy.valid_values:
+            most = max((one for one in map(exact, policy.valid_values) if one <= most), default=Decimal(-1))
+        if exact(amount) > most:
+            return False
+    return True
+
+
+def _is_due(amount: Decimal, wanted: str | float | None, capacity: DeviceCapacity) -> bool:
+    """Whether the amount is what a request for `wanted` consumes: the least valid amount that is not smaller."""
+    policy = capacity.request_policy
+    if wanted is None:
+        return amount == exact(capacity.value if policy is None or policy.default is None else policy.default)
+    least = exact(wanted)
+    if policy is not None and policy.valid_range is not None:
+        start, step = exact(policy.valid_range.min), exact(policy.valid_range.step or 0)
+        if amount == max(least, start):
+            return not step or (amount - start) % step == 0
+        return bool(step) and amount > least and (amount - start) % step == 0 and amount - step < least
+    if policy is not None and policy.valid_values:
+        valid = [exact(each) for each in policy.valid_values]
+        return amount in valid and amount >= least and not any(least <= each < amount for each in valid)
+    return amount == least
 
 
 def _selects(request: ExactDeviceRequest, content: Content, devices: Devices) -> bool:
@@ -165,17 +232,37 @@ def _meets(constraint: DeviceConstraint, got: Iterable[AllocatedDevice], devices
 
 
 def _taken_twice(placed: Sequence[PlacedPod], gone: Collection[str], devices: Devices) -> Iterator[str]:
-    """Yield the devices that several claims of the plan get, and the counters that the plan overdraws."""
-    inventory = devices.inventory
-    every = [each for one in placed for allocation in one.allocations for each in allocation.devices]
+    """Yield the devices that several claims of the plan get, and the capacities and counters that it overdraws."""
     known = devices.inventory.positions
-    taken = Counter(each.device for each in every if not each.admin_access and each.device in known)
+    every = [each for one in placed for allocation in one.allocations for each in allocation.devices]
+    every = [each for each in every if not each.admin_access and each.device in known]
+    taken = Counter(each.device for each in every if not each.shared)
     yield from (
         f"{device.device} of {device.pool} is given {count} times" for device, count in taken.items() if count > 1
     )
-    contents = {device: inventory.content_at(inventory.positions[device]) for device in taken}
-    pools = {(each.driver, each.pool) for each, content in contents.items() if content.device.consumes_counters}
-    for driver, pool in pools:
+    shares = {devices.inventory.ids[at]: dict(amounts) for at, amounts in devices.shares(gone).items()}
+    for each in every:
+        if each.shared:
+            amounts = shares.setdefault(each.device, {})
+            for name, amount in each.consumed:
+                amounts[name] = amounts.get(name, Decimal(0)) + exact(amount)
+    for device in {each.device for each in every if each.shared}:
+        for name, capacity in devices.inventory.content_at(known[device]).device.capacity.items():
+            if shares[device].get(name, Decimal(0)) > exact(capacity.value):
+                yield f"{name} of {device.device} in pool {device.pool} is overdrawn"
+    yield from _counters_overdrawn({each.device for each in every}, {*taken, *shares}, gone, devices)
+
+
+def _counters_overdrawn(
+    given: Collection[DeviceId], taken: Collection[DeviceId], gone: Collection[str], devices: Devices
+) -> Iterator[str]:
+    """Yield the counters that are overdrawn in the pools of the devices that the plan gives.
+
+    `taken`: the devices that the plan takes or that claims share. A device consumes its counters once.
+    """
+    inventory = devices.inventory
+    contents = ((each, inventory.content_at(inventory.positions[each])) for each in given)
+    for driver, pool in {(each.driver, each.pool) for each, one in contents if one.device.consumes_counters}:
         used: defaultdict[tuple[str, str], Decimal] = defaultdict(Decimal)
         for position, identity in enumerate(inventory.ids):
             if (identity.driver, identity.pool) != (driver, pool):

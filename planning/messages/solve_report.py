@@ -83,6 +83,7 @@ def devices_of(assignment: Assignment) -> list[Json]:
             "pool": each.device.pool,
             "device": each.device.device,
             **({"adminAccess": True} if each.admin_access else {}),
+            **({"consumedCapacity": dict(each.consumed)} if each.consumed else {}),
         }
         for claim in assignment.devices
         for each in claim.devices

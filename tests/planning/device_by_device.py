@@ -6,6 +6,7 @@ the packages under test. A selector is looked up in `SELECTORS`, which has a fun
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, product
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 Manifest = dict[str, Any]
@@ -29,9 +30,16 @@ SELECTORS: Mapping[str, Callable[[Manifest], bool]] = {
     f"has({_ATTRIBUTE}.link) && {_ATTRIBUTE}.link > 0": lambda device: (value(device, "link") or 0) > 0,
     f'"link" in {_ATTRIBUTE}': lambda device: value(device, "link") is not None,
     f'device.capacity["{DRIVER}"].memory.compareTo(quantity("2Gi")) >= 0': lambda device: (
-        device["capacity"]["memory"]["value"] in ("2Gi", "4096Mi")
+        number(device["capacity"]["memory"]["value"]) >= number("2Gi")
     ),
 }
+
+
+def number(quantity: str) -> int:
+    """A quantity: memory in MiB, other capacities in ones."""
+    if quantity.endswith("Gi"):
+        return 1024 * int(quantity[:-2])
+    return int(quantity.removesuffix("Mi"))
 
 
 class Instance(NamedTuple):
@@ -122,16 +130,98 @@ def serves(instance: Instance, gone: Sequence[str], node: str, pods: Sequence[Ma
     return any(True for _ in choices(instance, node, list(claims.values()), taken(instance, gone)))
 
 
-def taken(instance: Instance, gone: Sequence[str]) -> set[Key]:
-    """The devices that claims have got, of which a pod still runs."""
-    found: set[Key] = set()
+Amounts = dict[str, int]
+"""Amounts of capacities, by name."""
+
+
+class Busy(NamedTuple):
+    """The devices of claims. `whole`: devices of one claim alone. `shares`: the consumed amounts of other devices."""
+
+    whole: set[Key]
+    shares: dict[Key, Amounts]
+
+    def after(self, chosen: "Chosen") -> "Busy":
+        """The devices of claims once another claim has got these devices."""
+        whole, shares = set(self.whole), {key: dict(each) for key, each in self.shares.items()}
+        for one in chosen:
+            if one.shared:
+                amounts = shares.setdefault(one.key, {})
+                for title, amount in one.amounts.items():
+                    amounts[title] = amounts.get(title, 0) + amount
+            elif not one.admin:
+                whole.add(one.key)
+        return Busy(whole, shares)
+
+
+class One(NamedTuple):
+    """A device of a claim: its request, its key, whether it is only observed or shared, and what of it is consumed."""
+
+    title: str
+    key: Key
+    device: Manifest
+    admin: bool
+    shared: bool = False
+    amounts: Mapping[str, int] = MappingProxyType({})
+
+
+Chosen = list[One]
+"""The devices of one claim."""
+
+
+def taken(instance: Instance, gone: Sequence[str]) -> Busy:
+    """The devices of the claims of which a pod still runs."""
+    found: Chosen = []
     for claim in instance.claims:
         status = claim.get("status", {})
         users = [each["name"] for each in status.get("reservedFor", ())]
         if "allocation" in status and not (users and all(user in gone for user in users)):
             results = status["allocation"]["devices"]["results"]
-            found |= {(each["pool"], each["device"]) for each in results if not each.get("adminAccess")}
+            for each in results:
+                amounts = {title: number(amount) for title, amount in each.get("consumedCapacity", {}).items()}
+                key, shared = (each["pool"], each["device"]), "shareID" in each
+                found.append(One(each["request"], key, {}, bool(each.get("adminAccess")), shared, amounts))
+    return Busy(set(), {}).after(found)
+
+
+def consumption(request: Manifest, device: Manifest) -> Amounts | None:
+    """The amounts that a request consumes of a device; None if it cannot get the device at all."""
+    wanted = request.get("capacity", {}).get("requests", {})
+    if not set(wanted) <= set(device.get("capacity", {})):
+        return None
+    found: Amounts = {}
+    for title, capacity in device.get("capacity", {}).items():
+        policy = capacity.get("requestPolicy", {})
+        if title not in wanted:
+            amount = number(policy.get("default", capacity["value"]))
+        elif "validValues" in policy:
+            enough = [one for one in map(number, policy["validValues"]) if one >= number(wanted[title])]
+            if not enough:
+                return None
+            amount = min(enough)
+        elif "validRange" in policy:
+            amount = number(policy["validRange"]["min"])
+            while amount < number(wanted[title]):
+                step = policy["validRange"].get("step")
+                amount = amount + number(step) if step else number(wanted[title])
+            if amount > number(policy["validRange"].get("max", capacity["value"])):
+                return None
+        else:
+            amount = number(wanted[title])
+        if amount > number(capacity["value"]):
+            return None
+        found[title] = amount
     return found
+
+
+def enough(chosen: Chosen, busy: Busy) -> bool:
+    """Whether the capacities of the chosen devices suffice for these and for the shares that claims have got before."""
+    after = busy.after(chosen)
+    return all(
+        amount <= number(one.device["capacity"][title]["value"])
+        for one in chosen
+        if one.shared
+        for title, amount in after.shares[one.key].items()
+    )
 
 
 def current(instance: Instance) -> list[Manifest]:
@@ -186,22 +276,17 @@ def picks(instance: Instance, request: Manifest, device: Manifest) -> bool:
     return all(SELECTORS[each["cel"]["expression"]](device) for each in expressions)
 
 
-Chosen = list[tuple[str, Key, Manifest, bool]]
-"""The devices of one claim: the request, the device with its key, and whether it is only observed."""
-
-
-def choices(instance: Instance, node: str, claims: Sequence[Manifest], busy: set[Key]) -> Iterator[list[Chosen]]:
-    """Yield every way to give devices of a node to these claims. `busy`: the devices that are taken."""
+def choices(instance: Instance, node: str, claims: Sequence[Manifest], busy: Busy) -> Iterator[list[Chosen]]:
+    """Yield every way to give devices of a node to these claims. `busy`: what other claims have got."""
     if not claims:
         yield []
         return
     for chosen in of_claim(instance, node, claims[0], busy):
-        mine = {key for _, key, _, admin in chosen if not admin}
-        for rest in choices(instance, node, claims[1:], busy | mine):
+        for rest in choices(instance, node, claims[1:], busy.after(chosen)):
             yield [chosen, *rest]
 
 
-def of_claim(instance: Instance, node: str, claim: Manifest, busy: set[Key]) -> Iterator[Chosen]:
+def of_claim(instance: Instance, node: str, claim: Manifest, busy: Busy) -> Iterator[Chosen]:
     """Yield every way to give devices of a node to one claim."""
     alternatives = [
         [(request["name"], request["exactly"])]
@@ -211,14 +296,15 @@ def of_claim(instance: Instance, node: str, claim: Manifest, busy: set[Key]) -> 
     ]
     for requests in product(*alternatives):
         for chosen in of_requests(instance, node, requests, busy):
-            if within(claim.get("constraints", ()), chosen) and counted(instance, node, chosen, busy):
+            possible = within(claim.get("constraints", ()), chosen) and counted(instance, node, chosen, busy)
+            if possible and enough(chosen, busy):
                 yield chosen
 
 
 def of_requests(
-    instance: Instance, node: str, requests: Sequence[tuple[str, Manifest]], busy: set[Key]
+    instance: Instance, node: str, requests: Sequence[tuple[str, Manifest]], busy: Busy
 ) -> Iterator[Chosen]:
-    """Yield every way to give devices to some requests of one claim, without regard to constraints and counters."""
+    """Yield every way to give devices to some requests of one claim, without regard to what these have in common."""
     if not requests:
         yield []
         return
@@ -226,11 +312,15 @@ def of_requests(
     admin = bool(request.get("adminAccess"))
     if not complete(instance, node):
         return
-    matching = {key: each for key, each in devices_of(instance, node).items() if picks(instance, request, each)}
+    matching = {
+        key: each
+        for key, each in devices_of(instance, node).items()
+        if picks(instance, request, each) and consumption(request, each) is not None
+    }
     usable = {
         key: each
         for key, each in matching.items()
-        if (admin or key not in busy) and all(tolerated(taint, request) for taint in taints(instance, key, each))
+        if (admin or key not in busy.whole) and all(tolerated(taint, request) for taint in taints(instance, key, each))
     }
     if request.get("allocationMode") == "All":
         if not matching or len(usable) < len(matching):
@@ -239,10 +329,18 @@ def of_requests(
     else:
         sizes = request.get("count", 1)
     for keys in combinations(usable, sizes):
-        mine: Chosen = [(title, key, usable[key], admin) for key in keys]
+        mine = [got(title, key, usable[key], request) for key in keys]
         for others in of_requests(instance, node, rest, busy):
-            if not {key for _, key, _, _ in others} & set(keys):
+            if not {one.key for one in others if not one.shared} & set(keys):
                 yield [*mine, *others]
+
+
+def got(title: str, key: Key, device: Manifest, request: Manifest) -> One:
+    """The device as a request gets it."""
+    if device.get("allowMultipleAllocations"):
+        amounts = consumption(request, device) or {}
+        return One(title, key, device, bool(request.get("adminAccess")), shared=True, amounts=amounts)
+    return One(title, key, device, bool(request.get("adminAccess")))
 
 
 def within(constraints: Sequence[Manifest], chosen: Chosen) -> bool:
@@ -251,7 +349,7 @@ def within(constraints: Sequence[Manifest], chosen: Chosen) -> bool:
         concerned = constraint.get("requests", ())
         values = [
             value(device, (constraint.get("matchAttribute") or constraint["distinctAttribute"]).partition("/")[2])
-            for title, _, device, _ in chosen
+            for title, _, device, *_ in chosen
             if not concerned or {title, title.partition("/")[0]} & set(concerned)
         ]
         if None in values:
@@ -263,16 +361,20 @@ def within(constraints: Sequence[Manifest], chosen: Chosen) -> bool:
     return True
 
 
-def counted(instance: Instance, node: str, chosen: Chosen, busy: set[Key]) -> bool:
-    """Whether the counters that the chosen devices consume suffice for these and for the devices that are taken."""
+def counted(instance: Instance, node: str, chosen: Chosen, busy: Busy) -> bool:
+    """Whether the counters that the chosen devices consume suffice for these and for the devices that are taken.
+
+    Claims that share a device consume its counters once. A device of an overdrawn pool gets no further claim.
+    """
     every = devices_of(instance, node)
     used: dict[tuple[str, str], int] = {}
-    now = {key for key in busy if key in every} | {key for _, key, _, admin in chosen if not admin}
+    after = busy.after(chosen)
+    now = {key for key in (*after.whole, *after.shares) if key in every}
     for key in now:
         for consumed in every[key].get("consumesCounters", ()):
             at = key[0], consumed["counterSet"]
             used[at] = used.get(at, 0) + int(consumed["counters"]["slices"]["value"])
-    mine = {key[0] for _, key, device, admin in chosen if device.get("consumesCounters") and not admin}
+    mine = {one.key[0] for one in chosen if one.device.get("consumesCounters") and not one.admin}
     for each in current(instance):
         for shared in each["spec"].get("sharedCounters", ()):
             if each["spec"]["pool"]["name"] not in mine:
@@ -292,8 +394,12 @@ def valid(instance: Instance, gone: Sequence[str], got: Mapping[str, tuple[str, 
         every = [chosen for pod in pods for chosen in got[name(pod)][1]]
         busy = taken(instance, gone)
         for chosen in every:
-            mine = {key for _, key, _, admin in chosen if not admin}
-            if mine & busy or not counted(instance, node, chosen, busy):
+            alone = {one.key for one in chosen if not one.admin and not one.shared}
+            if alone & busy.whole or not counted(instance, node, chosen, busy):
                 return False
-            busy |= mine
+            if {one.key for one in chosen if one.shared} & busy.whole or alone & set(busy.shares):
+                return False
+            if not enough(chosen, busy):
+                return False
+            busy = busy.after(chosen)
     return True

@@ -29,7 +29,80 @@ def random_instance(seed: int) -> Instance:
     classes = [devices.device_class()]
     classes.append(devices.device_class("linked", *_LINKED))
     rules = [_rule(draw, names)] if draw.random() < 0.15 else []
-    return Instance(nodes, running, members, classes, slices, templates, claims, rules)
+    instance = Instance(nodes, running, members, classes, slices, templates, claims, rules)
+    share = random.Random(f"shares {seed}")  # noqa: S311 -- as above
+    if share.random() < 0.3:
+        _share_devices(share, instance)
+    return instance
+
+
+def _share_devices(draw: random.Random, instance: Instance) -> None:
+    """Let most devices be shared, and requests ask for a part of their capacity."""
+    for each in instance.slices:
+        for device in each["spec"]["devices"]:
+            if draw.random() < 0.75:
+                _share_device(draw, device)
+    every = [each["spec"]["spec"]["devices"] for each in instance.templates]
+    every += [each["spec"]["devices"] for each in instance.claims if "status" not in each]
+    for devices_ in every:
+        for request in devices_["requests"]:
+            for one in [request["exactly"]] if "exactly" in request else request["firstAvailable"]:
+                one.pop("adminAccess", None)  # to shared devices it is not planned
+                if draw.random() < 0.6:
+                    one["capacity"] = {"requests": {"memory": draw.choice(("512Mi", "1Gi", "1536Mi", "2Gi"))}}
+                    if draw.random() < 0.2:
+                        one["capacity"]["requests"]["slots"] = draw.choice(("1", "2"))
+    _share_claims(draw, instance)
+
+
+def _share_device(draw: random.Random, device: Manifest) -> None:
+    """Let claims share a device."""
+    device["allowMultipleAllocations"] = True
+    memory = device["capacity"]["memory"]
+    memory["value"] = draw.choice(("2Gi", "3Gi", "4Gi", "4096Mi"))
+    if (policy := draw.choice(_POLICIES)) is not None:
+        memory["requestPolicy"] = policy
+    if draw.random() < 0.3:
+        device["capacity"]["slots"] = {"value": "3", "requestPolicy": {"default": "1"}}
+
+
+_POLICIES: list[Any] = [
+    None,
+    {"default": "1Gi", "validRange": {"min": "1Gi", "step": "1Gi"}},
+    {"default": "512Mi", "validRange": {"min": "512Mi", "max": "2Gi"}},
+    {"default": "1Gi", "validValues": ["1Gi", "2Gi"]},
+    {"default": "1Gi"},
+]
+"""Some request policies of a capacity; None: a request without an amount consumes the whole."""
+
+
+def _share_claims(draw: random.Random, instance: Instance) -> None:
+    """Let allocated claims have shares of the devices that can be shared, and some pods more of them."""
+    pools: dict[str, Manifest] = {each["spec"]["pool"]["name"]: {} for each in instance.slices}
+    for each in instance.slices:
+        pools[each["spec"]["pool"]["name"]] |= {one["name"]: one for one in each["spec"]["devices"]}
+    for claim in list(instance.claims):
+        for result in _results(claim):
+            device = pools[result["pool"]].get(result["device"], {})
+            if not device.get("allowMultipleAllocations"):
+                continue
+            amount = draw.choice(("512Mi", "1Gi", "2Gi"))
+            slots = {"slots": "1"} if "slots" in device["capacity"] else {}
+            result |= {"shareID": _SHARE, "consumedCapacity": {"memory": amount, **slots}}
+            title = f"more-{claim['metadata']['name']}"
+            if draw.random() < 0.4 and len(instance.running) < 4 and claim["metadata"]["name"].startswith("run-"):
+                entry = {"resourceClaims": [{"name": "gpu", "resourceClaimName": f"run-{title}"}]}
+                if any(pod["metadata"]["name"] == title for pod in instance.running):
+                    continue
+                instance.running.append(scenes.running(title, result["pool"], draw.choice((0, 20)), cpu=0, **entry))
+                other = devices.claim(f"run-{title}", devices=[(result["pool"], result["device"])], pods=[title])
+                _results(other)[0].update(
+                    {"shareID": _SHARE[:-1] + "1", "consumedCapacity": {"memory": "512Mi", **slots}}
+                )
+                instance.claims.append(other)
+
+
+_SHARE = "7f2b8c1e-0000-4000-8000-000000000000"
 
 
 def _slices(draw: random.Random, node: str, *, partitions: bool) -> list[Manifest]:

@@ -11,7 +11,21 @@ from functools import cache
 
 import pytest
 import scenes
-from device_by_device import Best, Chosen, Instance, Manifest, allowed, best, devices_of, name, rack, valid
+from device_by_device import (
+    Best,
+    Chosen,
+    Instance,
+    Manifest,
+    One,
+    allowed,
+    best,
+    devices_of,
+    name,
+    number,
+    rack,
+    valid,
+)
+from device_by_device import got as by_request
 from random_devices import random_instance
 from thorough import chunks
 
@@ -54,7 +68,9 @@ def stands(instance: Instance, decision: Decision) -> bool:
     nodes = {name(node): node for node in instance.nodes}
     where = {each.member.pod.metadata.name: nodes[each.node] for each in decision.assignments}
     got = {each.member.pod.metadata.name: (each.node, chosen_by(instance, each)) for each in decision.assignments}
-    return allowed(instance, gone, [where[name(pod)] for pod in instance.members]) and valid(instance, gone, got)
+    costs = all(costs_what_it_should(instance, each) for each in decision.assignments)
+    placed = allowed(instance, gone, [where[name(pod)] for pod in instance.members])
+    return costs and placed and valid(instance, gone, got)
 
 
 def chosen_by(instance: Instance, assignment: Assignment) -> list[Chosen]:
@@ -62,11 +78,37 @@ def chosen_by(instance: Instance, assignment: Assignment) -> list[Chosen]:
     every = devices_of(instance, assignment.node)
     return [
         [
-            (one.request, (key := (one.device.pool, one.device.device)), every[key], one.admin_access)
+            One(
+                one.request,
+                (key := (one.device.pool, one.device.device)),
+                every[key],
+                one.admin_access,
+                one.shared,
+                {title: number(amount) for title, amount in one.consumed},
+            )
             for one in claim.devices
         ]
         for claim in assignment.devices
     ]
+
+
+def costs_what_it_should(instance: Instance, assignment: Assignment) -> bool:
+    """Whether each device of a member is consumed as its request and its slice say."""
+    pod = next(each for each in instance.members if name(each) == assignment.member.pod.metadata.name)
+    for claim, chosen in zip(assignment.devices, chosen_by(instance, assignment), strict=True):
+        if claim.pod_claim:
+            (entry,) = (each for each in pod["spec"]["resourceClaims"] if each["name"] == claim.pod_claim)
+            template = next(each for each in instance.templates if name(each) == entry["resourceClaimTemplateName"])
+            spec = template["spec"]["spec"]["devices"]
+        else:
+            spec = next(each for each in instance.claims if name(each) == claim.name)["spec"]["devices"]
+        requests = {each["name"]: each["exactly"] for each in spec["requests"] if "exactly" in each}
+        requests |= {
+            f"{each['name']}/{one['name']}": one for each in spec["requests"] for one in each.get("firstAvailable", ())
+        }
+        if any(one != by_request(one.title, one.key, one.device, requests[one.title]) for one in chosen):
+            return False
+    return True
 
 
 @pytest.mark.parametrize("seeds", chunks(INSTANCES, 100, fast=20))
@@ -180,6 +222,36 @@ def complete_pools(instance: Instance) -> None:
         each["spec"]["pool"]["resourceSliceCount"] = 1
 
 
+def alone(instance: Instance) -> None:
+    """Let every device have one holder at most."""
+    for each in instance.slices:
+        for device in each["spec"]["devices"]:
+            device.pop("allowMultipleAllocations", None)
+    for claim in instance.claims:
+        for result in results_of(claim):
+            result.pop("shareID", None)
+            result.pop("consumedCapacity", None)
+
+
+def no_policies(device: Manifest) -> None:
+    """Remove the request policies of a device's capacities."""
+    for capacity in device.get("capacity", {}).values():
+        capacity.pop("requestPolicy", None)
+
+
+def nothing_consumed(instance: Instance) -> None:
+    """Let the shares of other claims consume nothing."""
+    for claim in instance.claims:
+        for result in results_of(claim):
+            result.pop("consumedCapacity", None)
+
+
+def results_of(claim: Manifest) -> list[Manifest]:
+    """The devices of a claim."""
+    found: list[Manifest] = claim.get("status", {}).get("allocation", {}).get("devices", {}).get("results", [])
+    return found
+
+
 FEATURES: dict[str, Callable[[Instance], None]] = {
     "selectors": requests_with(lambda request: void(request.pop("selectors", None))),
     "counts": requests_with(lambda request: void(request.update(count=1) if "count" in request else None)),
@@ -197,6 +269,10 @@ FEATURES: dict[str, Callable[[Instance], None]] = {
     "allocated claims": without_claim("early"),
     "devices of running pods": nothing_allocated,
     "evictions": none_evictable,
+    "shared devices": alone,
+    "requests for capacity": requests_with(lambda request: void(request.pop("capacity", None))),
+    "request policies": every_device(no_policies),
+    "consumed capacity": nothing_consumed,
     "old generations": own_pools,
     "incomplete pools": complete_pools,
 }
