@@ -6,6 +6,7 @@ from cluster.devices.allocation import AllocatedDevice, ClaimAllocation
 from cluster.devices.inventory import Flags
 from planning.devices.columns import DeviceColumns, freed
 from planning.devices.demands import ClaimDemand, NotPlannedError
+from planning.devices.fewest_domains import Claims, Fewest, FewestDomains
 from planning.devices.kinds import accepted
 from planning.devices.node_search import Choice, NodeSearch, node_devices
 
@@ -42,7 +43,9 @@ def allotted(placed: Iterable[tuple[str, str]], victims: Collection[str], column
 def _on(node: str, pods: Sequence[str], free: Flags, columns: DeviceColumns) -> Allocations:
     """Return the allocations of the pods on one node. `free`: the devices of the inventory that they may get."""
     claims = [(pod, claim) for pod in pods for claim in columns.demands[pod].claims]
-    chosen = _chosen(node, [claim for _, claim in claims], free, columns)
+    demands = [claim for _, claim in claims]
+    found_few = fewest_on(node, pods, free, columns) if columns.below else None
+    chosen = _chosen(node, demands, free, columns) if found_few is None else found_few.choices
     ids = columns.devices.inventory.ids
     found: Allocations = dict.fromkeys(pods, ())
     for (pod, claim), devices in zip(claims, chosen, strict=True):
@@ -56,8 +59,37 @@ def _on(node: str, pods: Sequence[str], free: Flags, columns: DeviceColumns) -> 
     return found
 
 
+def fewest_on(node: str, pods: Sequence[str], free: Flags, columns: DeviceColumns) -> Fewest | None:
+    """Return devices for these pods on one node in the fewest domains of the levels below the node.
+
+    None if these free devices do not suffice. Pods of several gangs count as pods of one gang.
+    """
+    claims = [(pod, claim) for pod in pods for claim in columns.demands[pod].claims]
+    gangs = {columns.gang_of[pod] for pod in pods}
+    running = [pod for pod, gang in columns.gang_of.items() if gang in gangs and pod not in columns.gone]
+    here = columns.devices.inventory.on(node)
+    held = [position for position in devices_of_pods(running, columns) if position in here]
+
+    def serve(some: Flags, bound: Claims) -> list[Choice] | None:
+        try:
+            return _chosen(node, [claim for _, claim in bound], some, columns)
+        except AllotmentError as error:
+            search.cut_off |= error.__cause__ is not None
+            return None
+
+    search = FewestDomains(node, claims, held, columns.below, columns.devices.inventory, serve)
+    return search.search(free)
+
+
+def devices_of_pods(pods: Iterable[str], columns: DeviceColumns) -> list[int]:
+    """Return the devices that claims of these pods (`namespace/name`) have got, as positions in the inventory."""
+    devices = columns.devices
+    uses = dict.fromkeys(place for pod in pods for place in devices.uses_of.get(pod, ()))
+    return [position for place in uses for position in devices.uses[place].positions]
+
+
 def _chosen(node: str, claims: Sequence[ClaimDemand], free: Flags, columns: DeviceColumns) -> list[Choice]:
-    if columns.profiles is None:
+    if columns.profiles is None and all(each.asked.by_number for each in claims):
         return _by_number(node, claims, free, columns)
     search = NodeSearch(
         columns.devices.inventory, node_devices(node, columns.devices.inventory, free, columns.concerned)

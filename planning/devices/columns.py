@@ -21,6 +21,7 @@ from cluster.room_columns import RoomColumn
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, GangKey, Member
 from kube.keys import GATE
+from kube.topology import Topology
 from planning.devices.by_number import limiting_sets, numbers_of
 from planning.devices.by_search import Profile, Profiles
 from planning.devices.demands import (
@@ -31,6 +32,7 @@ from planning.devices.demands import (
     claims_asked,
     requests_of,
 )
+from planning.devices.domains import DomainLevel, with_levels
 from planning.devices.kinds import accepted, check_planned, shares_counters
 from planning.devices.node_search import NodeDevices, concerned_contents, node_devices
 
@@ -83,6 +85,10 @@ class DeviceColumns:
     """For claims in which more than numbers matter; None if only numbers do."""
     concerned: Flags = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """Which contents some request selects."""
+    below: tuple[DomainLevel, ...] = ()
+    """The levels below the node that the selected devices publish."""
+    gang_of: Mapping[str, GangKey] = field(default_factory=dict)
+    """The gang of each member, by the pod's `namespace/name`; empty if there are no such levels."""
 
     def freed_by(self, pods: EvictablePods, nodes: Sequence[str]) -> Freed:
         """Return what evictions of these pods free. `nodes`: the names of the snapshot's nodes."""
@@ -177,32 +183,38 @@ class _Known(NamedTuple):
     gangs: tuple[Gang, ...]
     snapshot: weakref.ref[Snapshot]
     priority: int
+    topology: Topology | None
     columns: DeviceColumns
 
 
 _last: list[_Known] = []
 
 
-def device_columns(gangs: Sequence[Gang], snapshot: Snapshot, *, priority: int) -> DeviceColumns:
+def device_columns(
+    gangs: Sequence[Gang], snapshot: Snapshot, topology: Topology | None, *, priority: int
+) -> DeviceColumns:
     """Return the devices as resources of the problem in which the members of these gangs are placed.
 
-    `priority`: the gangs' priority. Devices that are only held for pods of lower priority count as free. The claims of
-    gangs that ignore them by annotation are not planned. Raises `NotPlannedError`.
+    `topology`: the gangs' topology, whose levels below the node count. `priority`: the gangs' priority. Devices that are
+    only held for pods of lower priority count as free. The claims of gangs that ignore them by annotation are not
+    planned. Raises `NotPlannedError`.
 
     The last result is kept: whether a gang can be planned is asked right before its problem is stated.
     """
     every = tuple(gangs)
+    topology = topology if topology is not None and topology.below else None
     for known in _last[:1]:
-        same = known.snapshot() is snapshot and known.priority == priority and len(known.gangs) == len(every)
+        same = known.snapshot() is snapshot and (known.priority, known.topology) == (priority, topology)
+        same = same and len(known.gangs) == len(every)
         if same and all(one is other for one, other in zip(known.gangs, every, strict=True)):
             return known.columns
-    columns = _columns(every, snapshot, priority)
+    columns = _columns(every, snapshot, topology, priority)
     if columns is not NO_DEVICES:
-        _last[:] = [_Known(every, weakref.ref(snapshot), priority, columns)]
+        _last[:] = [_Known(every, weakref.ref(snapshot), priority, topology, columns)]
     return columns
 
 
-def _columns(gangs: Sequence[Gang], snapshot: Snapshot, priority: int) -> DeviceColumns:
+def _columns(gangs: Sequence[Gang], snapshot: Snapshot, topology: Topology | None, priority: int) -> DeviceColumns:
     devices = snapshot.devices
     planned = [gang for gang in gangs if not gang.ignores_claims]
     members = [member for gang in planned for member in gang.members]
@@ -214,6 +226,7 @@ def _columns(gangs: Sequence[Gang], snapshot: Snapshot, priority: int) -> Device
     table = DemandTable(devices, frozenset(pod.key for pod in asking if pod.gated_by(GATE)))
     demands = {pod.key: table.of(pod) for pod in asking}
     users, one_node = _sharing(planned, demands)
+    demands, below = with_levels(planned, demands, topology, devices.inventory)
     if one_node:
         demands = _carried(demands, users)
     distinct = tuple({id(each): each for each in demands.values()}.values())
@@ -230,6 +243,8 @@ def _columns(gangs: Sequence[Gang], snapshot: Snapshot, priority: int) -> Device
         gone=frozenset(gone | leaving),
         devices=devices,
         concerned=concerned_contents(requests, devices.inventory),
+        below=below,
+        gang_of={member.pod.key: gang.key for gang in planned for member in gang.members} if below else {},
     )
     simple = all(claim.asked.by_number for demand in distinct for claim in demand.claims)
     if simple and not any(shares_counters(each, devices.inventory) for each in requests):
