@@ -48,6 +48,8 @@ class DeviceLevel:
 
     name: str
     attributes: tuple[str, ...]
+    only_required: bool = False
+    """Whether the level counts only for gangs that require it, and is not a goal of other gangs."""
 
     def named_by(self, name: str) -> bool:
         """Return whether `name` denotes this level: by its name or one of its attributes."""

@@ -143,7 +143,9 @@ def with_levels(
     if topology is None:
         return demands, ()
     counting = concerned_contents(requests_of(demands.values()), inventory)
-    levels = domain_levels(topology.below, counting, inventory)
+    required_by_any = {each for gang in gangs for own in required_levels(gang, topology).values() for each in own}
+    below = [each for each in topology.below if not each.only_required or each in required_by_any]
+    levels = domain_levels(below, counting, inventory)
     found = dict(demands)
     known: dict[tuple[int, tuple[DeviceLevel, ...]], PodDemand] = {}
     for gang in gangs:
@@ -167,6 +169,8 @@ def _check_published(
     claims = [claim for demand in demands for claim in demand.claims]
     known = next((each for each in levels if each.level == level), None)
     if claims and (known is None or not any(_concerned(claim, known, inventory) for claim in claims)):
+        if not level.attributes:
+            raise NotPlannedError(f'the level "{level.name}" below the node, for which the topology names no attribute')
         what = f'the level "{level.name}" below the node, of which no selected device in a ResourceSlice has the attribute'
         raise NotPlannedError(f"{what} ({' or '.join(level.attributes)})")
 
