@@ -6,7 +6,7 @@ domain of its own.
 
 Below the node are the levels numa-node, nvlink-domain and gpu, by attributes of devices. NVLink domains may span nodes,
 so this level is there twice. The scope nvlink-domain requires both: one domain of nodes for the gang, and one domain of
-devices for each pod.
+devices for each pod. The levels numa-node and gpu count only for gangs with this scope.
 """
 
 import re
@@ -48,7 +48,7 @@ def _below(settings: Settings) -> tuple[DeviceLevel, ...]:
         DeviceLevel(
             name,
             (*_attribute(settings.label_of(name)), *keys.DEVICE_ATTRIBUTES.get(name, ())),
-            only_required=name == keys.GPU_SCOPE,
+            only_required=name != keys.NVLINK_LEVEL,
         )
         for name in names
     )

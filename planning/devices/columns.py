@@ -20,6 +20,7 @@ from cluster.evictable_pods import EvictablePods
 from cluster.room_columns import RoomColumn
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, GangKey, Member
+from kube.compute_domains import is_channel
 from kube.keys import GATE
 from kube.topology import Topology
 from planning.devices.by_number import limiting_sets, numbers_of
@@ -89,6 +90,8 @@ class DeviceColumns:
     """The levels below the node that the selected devices publish."""
     gang_of: Mapping[str, GangKey] = field(default_factory=dict)
     """The gang of each member, by the pod's `namespace/name`; empty if there are no such levels."""
+    followed: frozenset[str] = frozenset()
+    """The pods (`namespace/name`) that bring a further pod to their node: the daemon of their ComputeDomain."""
 
     def freed_by(self, pods: EvictablePods, nodes: Sequence[str]) -> Freed:
         """Return what evictions of these pods free. `nodes`: the names of the snapshot's nodes."""
@@ -245,11 +248,25 @@ def _columns(gangs: Sequence[Gang], snapshot: Snapshot, topology: Topology | Non
         concerned=concerned_contents(requests, devices.inventory),
         below=below,
         gang_of={member.pod.key: gang.key for gang in planned for member in gang.members} if below else {},
+        followed=_followed(demands, devices.inventory),
     )
     simple = all(claim.asked.by_number for demand in distinct for claim in demand.claims)
     if simple and not any(shares_counters(each, devices.inventory) for each in requests):
         return _by_number(start, snapshot, terminating)
     return _by_search(start, snapshot, terminating)
+
+
+def _followed(demands: Mapping[str, PodDemand], inventory: Inventory) -> frozenset[str]:
+    """Return the pods that claim a channel of a ComputeDomain. A shared claim counts for its first user."""
+    channels = np.array([is_channel(each.driver, each.device) for each in inventory.contents], dtype=np.bool_)
+    if not channels.any():
+        return frozenset()
+    claiming = {id(each): bool((channels & _selected([each], inventory)).any()) for each in demands.values()}
+    return frozenset(pod for pod, demand in demands.items() if claiming[id(demand)])
+
+
+def _selected(demands: Iterable[PodDemand], inventory: Inventory) -> Flags:
+    return concerned_contents([each for each in requests_of(demands) if not each.admin], inventory)
 
 
 def _check_running(snapshot: Snapshot, devices: Devices) -> None:

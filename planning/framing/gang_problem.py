@@ -145,6 +145,8 @@ class _Framer:
         requests = [pod_requests(member.pod) for member in self.all_members]
         for member, amounts in zip(self.all_members, requests, strict=True) if self.devices.names else ():
             amounts.update(self.devices.asked.get(member.pod.key, {}))
+            if member.pod.key in self.devices.followed:
+                amounts[PODS] += 1
         self.resources = _resources(requests)
         self.exact = True
         """Whether nothing is rounded or left out of the amounts that evictions free."""
