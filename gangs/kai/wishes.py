@@ -26,7 +26,7 @@ _OPPOSITE = {"Exists": "DoesNotExist", "In": "NotIn"}
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """The levels and the node affinity that a gang requests. `device_level`: the scope, if it is a level below the node.
+    """The levels and the node affinity that a gang requests. `device_level`: the scope, if it is below the node.
 
     `rules`: the required terms of `affinity`, each with the message that explains it. `of_size`: preferences for nodes
     that depend on the gang's size.

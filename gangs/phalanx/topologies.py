@@ -33,7 +33,7 @@ def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
     below = tuple(DeviceLevel(each.name, (each.device_attribute,)) for each in spec.levels if each.device_attribute)
     listed = bool(levels) and levels[-1].label_keys == (HOSTNAME_LABEL,)
     if not listed:
-        taken = any(each.named_by(NODE_LEVEL) for each in (*levels, *below))
+        taken = any(each.named_by(NODE_LEVEL) for each in levels) or any(each.named_by(NODE_LEVEL) for each in below)
         levels.append(Level(HOSTNAME_LABEL if taken else NODE_LEVEL, (HOSTNAME_LABEL,)))
     return Topology(ref.name, KIND, tuple(levels), hostname_listed=listed, below=below)
 
@@ -43,7 +43,9 @@ def _check(ref: ObjectRef, levels: Sequence[LevelSpec], findings: Findings) -> N
     check_number(ref, len(levels), findings)
     unlabelled = [position for position, each in enumerate(levels[:below]) if not each.node_label]
     for position in unlabelled:
-        findings.fault(ref, f"spec.levels[{position}].nodeLabel", "is missing", "set it, or deviceAttribute below the node")
+        findings.fault(
+            ref, f"spec.levels[{position}].nodeLabel", "is missing", "set it, or deviceAttribute below the node"
+        )
     if not unlabelled:
         check_label_keys(ref, [each.node_label for each in levels[:below]], findings)
     names: dict[str, int] = {}

@@ -197,7 +197,10 @@ def levels_named(gang: Gang) -> tuple[str, ...]:
 
 def levels_in_rules(gang: Gang) -> tuple[str, ...]:
     """Return the levels that a gang names in rules about members on nodes: slices, multiples, caps, shared domains."""
-    named = [rule.level for rule in (*gang.together, *gang.multiples)]
+    named = [rule.level for rule in gang.together]
+    named += [rule.level for rule in gang.multiples]
     for pod_set in gang.pod_sets:
-        named += [rule.level for rule in (*pod_set.slices, *pod_set.multiples, *pod_set.max_per_domain)]
+        named += [rule.level for rule in pod_set.slices]
+        named += [rule.level for rule in pod_set.multiples]
+        named += [rule.level for rule in pod_set.max_per_domain]
     return tuple(dict.fromkeys(named))

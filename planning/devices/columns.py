@@ -198,8 +198,8 @@ def device_columns(
 ) -> DeviceColumns:
     """Return the devices as resources of the problem in which the members of these gangs are placed.
 
-    `topology`: the gangs' topology, whose levels below the node count. `priority`: the gangs' priority. Devices that are
-    only held for pods of lower priority count as free. The claims of gangs that ignore them by annotation are not
+    `topology`: the gangs' topology, whose levels below the node count. `priority`: the gangs' priority. Devices that
+    are only held for pods of lower priority count as free. The claims of gangs that ignore them by annotation are not
     planned. Raises `NotPlannedError`.
 
     The last result is kept: whether a gang can be planned is asked right before its problem is stated.

@@ -4,8 +4,8 @@ A topology names the attribute (`kube.topology.DeviceLevel`). A domain of such a
 one value. All devices without a value are one further domain of their node.
 
 A level that a gang requires binds each member: the devices of its claims share one domain. This is one more constraint
-of the claims (`bound`), so it decides which nodes can hold which members. Beyond that, the members of a gang get devices
-in as few domains as possible, level by level from the widest, after the choice of nodes (`FewestDomains`).
+of the claims (`bound`), so it decides which nodes can hold which members. Beyond that, the members of a gang get
+devices in as few domains as possible, level by level from the widest, after the choice of nodes (`FewestDomains`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -110,9 +110,13 @@ def bound(
             continue
         names = [bool(_concerned(claim, known, inventory)) for claim in demand.claims]
         if sum(names) > 1:
-            raise NotPlannedError(f'the level "{level.name}" below the node for a pod with several claims for its devices')
+            raise NotPlannedError(
+                f'the level "{level.name}" below the node for a pod with several claims for its devices'
+            )
         if any(names) and demand.pins:
-            raise NotPlannedError(f'the level "{level.name}" below the node for a pod of which a claim has devices already')
+            raise NotPlannedError(
+                f'the level "{level.name}" below the node for a pod of which a claim has devices already'
+            )
         demand = replace(demand, claims=tuple(constrained(claim, known, inventory) for claim in demand.claims))
     return demand
 
@@ -133,15 +137,15 @@ def constrained(claim: ClaimDemand, level: DomainLevel, inventory: Inventory) ->
 
 def with_levels(
     gangs: Sequence[Gang], demands: Mapping[str, PodDemand], topology: Topology | None, inventory: Inventory
-) -> tuple[Mapping[str, PodDemand], tuple[DomainLevel, ...]]:
-    """Return the demands of these gangs' pods with the constraints of the levels below the node that the gangs require,
-    and all such levels of the topology that the selected devices publish.
+) -> tuple[dict[str, PodDemand], tuple[DomainLevel, ...]]:
+    """Return the demands of these gangs' pods with the constraints of required levels below the node, and all levels of
+    the topology that the selected devices publish.
 
-    Raises `NotPlannedError` if no device that a gang selects has the attribute of a level that it requires, if pods of
-    pod sets with different levels share a claim, and as `bound` does.
+    Raises `NotPlannedError` as `bound` does, and in two more cases. No selected device has the attribute of a required
+    level. Or pods of pod sets with different required levels share a claim.
     """
     if topology is None:
-        return demands, ()
+        return dict(demands), ()
     counting = concerned_contents(requests_of(demands.values()), inventory)
     required_by_any = {each for gang in gangs for own in required_levels(gang, topology).values() for each in own}
     below = [each for each in topology.below if not each.only_required or each in required_by_any]
@@ -171,7 +175,9 @@ def _check_published(
     if claims and (known is None or not any(_concerned(claim, known, inventory) for claim in claims)):
         if not level.attributes:
             raise NotPlannedError(f'the level "{level.name}" below the node, for which the topology names no attribute')
-        what = f'the level "{level.name}" below the node, of which no selected device in a ResourceSlice has the attribute'
+        what = (
+            f'the level "{level.name}" below the node, of which no selected device in a ResourceSlice has the attribute'
+        )
         raise NotPlannedError(f"{what} ({' or '.join(level.attributes)})")
 
 

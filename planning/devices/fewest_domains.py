@@ -43,8 +43,8 @@ class FewestDomains:
     """Searches the fewest domains on one node, for claims of one gang.
 
     At each level, all sets of domains are tried, the smallest first. If the devices of a set suffice while each claim
-    gets devices of one domain only, no smaller sum over the members exists. Otherwise claims of the first members get
-    devices of one domain as long as the others' claims get devices, too; this sum is not proven to be the smallest.
+    gets devices of one domain only, no smaller sum over the members exists. Otherwise the claims of the first members
+    get devices of one domain, as far as the other claims get devices, too. This sum is not proven to be the smallest.
 
     `held`: the devices on this node that running members of the gang have, as positions in the inventory. Their domains
     count, so other devices of them are preferred. `levels`: the widest first.
@@ -90,9 +90,7 @@ class FewestDomains:
                     return best if some is bound else self._bound_one_by_one(depth, free, claims, best)
         return self.serve(free, claims) if self._tries > MOST_TRIES else None
 
-    def _bound_one_by_one(
-        self, depth: int, free: Flags, claims: Claims, choices: list[Choice]
-    ) -> list[Choice]:
+    def _bound_one_by_one(self, depth: int, free: Flags, claims: Claims, choices: list[Choice]) -> list[Choice]:
         """Return devices in as many domains, but of one domain for each claim as far as that is possible, the claims
         of the first members first.
         """
@@ -154,7 +152,7 @@ class FewestDomains:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What claims want of a level: the contents of the devices that count for it, and how many devices at least."""
+    """The demand of claims at a level: the contents of the devices that count for it, and the least number of them."""
 
     level: DomainLevel
     claims: Sequence[Asked]

@@ -84,7 +84,9 @@ def _selects(spec: ResourceClaimSpec, content: Content, devices: Devices) -> boo
 
 def _matches(request: ExactDeviceRequest, content: Content, devices: Devices) -> bool:
     selectors = (*devices.classes[request.device_class_name].spec.selectors, *request.selectors)
-    return all(each.cel is not None and matches(each.cel.expression, content.device, content.driver) for each in selectors)
+    return all(
+        each.cel is not None and matches(each.cel.expression, content.device, content.driver) for each in selectors
+    )
 
 
 def _counts(spec: ResourceClaimSpec, name: str, attribute: str, devices: Devices) -> bool:

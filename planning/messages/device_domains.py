@@ -22,7 +22,7 @@ from solver.plan import Goal, Plan
 from solver.verify.rules import verify
 
 MOST_CONTENTS = 50
-"""The most different contents of nodes for which the fewest domains are searched. One search takes some milliseconds."""
+"""The most different contents of nodes for which the fewest domains are searched: some milliseconds for each."""
 MOST_MOVES = 50
 """The most nodes on which the gang is tried. Each one takes a verification of the whole plan."""
 
@@ -58,7 +58,9 @@ def domains_used(
             continue
         own = _mode(gang, framing, level)
         members, least = sum(domains.values()), _least_of_members(assignments, level, framing)
-        levels.append(LevelUse(level.level.name, level.attribute, own, tuple(map(DomainUse, domains, domains.values()))))
+        levels.append(
+            LevelUse(level.level.name, level.attribute, own, tuple(map(DomainUse, domains, domains.values())))
+        )
         bound = _bound(gang, framing, plan, assignments, level) if place >= len(fewest) else fewest[place][0]
         bound = max(1, min(bound, len(domains)))
         parts = {"gang": len(domains), "members": members}
@@ -144,9 +146,7 @@ def _domains(
     }
 
 
-def _bound(
-    gang: Gang, framing: Framing, plan: Plan, assignments: Sequence[Assignment], level: DomainLevel
-) -> int:
+def _bound(gang: Gang, framing: Framing, plan: Plan, assignments: Sequence[Assignment], level: DomainLevel) -> int:
     """Return a number of domains of which no plan needs fewer that is as good in all goals of the solver.
 
     Each domain counts with all its free devices, those of evictable pods included if the plan has victims. Rules about
@@ -207,7 +207,9 @@ def _fewest(
     """Return the least number of domains, those in `held` included, with the needed room. `alone`: on one node."""
     further = needed - sum(rooms.get(each, 0) for each in held)
     others = {each: room for each, room in rooms.items() if each not in held}
-    groups = [[room for (at, _), room in others.items() if at == node] for node in nodes] if alone else [[*others.values()]]
+    groups = (
+        [[room for (at, _), room in others.items() if at == node] for node in nodes] if alone else [[*others.values()]]
+    )
     return len(held) + min((count for each in groups if (count := _most_first(each, further)) is not None), default=0)
 
 
@@ -231,7 +233,14 @@ def on_best_node(framing: Framing, plan: Plan) -> tuple[Plan, Counts]:
     columns = framing.devices
     used = {node for row in plan.nodes for node in row if node is not None}
     pinned = any(member.node is not None for each in framing.problem.sets for member in each.members)
-    if not columns.below or len(used) != 1 or plan.victims or pinned or framing.among_members or framing.problem.spreads:
+    if (
+        not columns.below
+        or len(used) != 1
+        or plan.victims
+        or pinned
+        or framing.among_members
+        or framing.problem.spreads
+    ):
         return plan, ()
     (node,) = used
     found = _counts_by_node(framing, plan)

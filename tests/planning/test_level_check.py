@@ -1,4 +1,4 @@
-"""The check of levels below the node refuses devices in several domains, whoever chose them."""
+"""The check of levels below the node refuses devices in several domains, even if the search chose them."""
 
 import device_scenes as devices
 import pytest
@@ -13,7 +13,7 @@ from planning.messages import outcomes
 def test_devices_in_two_domains_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search is made to choose wrongly."""
 
-    def crossed(placed: object, victims: object, columns: object) -> allotment.Allocations:
+    def crossed(*_: object) -> allotment.Allocations:
         def claim(pod: str, *gpus: str) -> tuple[ClaimAllocation, ...]:
             got = tuple(AllocatedDevice("gpu", DeviceId(devices.DRIVER, "n1", each)) for each in gpus)
             return (ClaimAllocation("default", "", "n1", got, (pod,), "gpu"),)
@@ -30,4 +30,6 @@ def test_devices_in_two_domains_are_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_level_may_be_required_by_its_attribute() -> None:
     decision = decided(cluster(n1="0011"), scenes.gang(minMember=2, required=ATTRIBUTE), members(2))
-    assert [(each.level, each.mode, len(each.domains)) for each in decision.device_levels] == [("nvlink", "required", 2)]
+    assert [(each.level, each.mode, len(each.domains)) for each in decision.device_levels] == [
+        ("nvlink", "required", 2)
+    ]

@@ -45,7 +45,7 @@ class Instance(NamedTuple):
 
 
 class Goals(NamedTuple):
-    """What the solver minimises (decision 2), and after it the domains of the gang and of the pods."""
+    """The goals of the solver (decision 2), and after them the domains of the gang and of the pods."""
 
     nodes: int
     waste: tuple[int, ...]
@@ -56,7 +56,7 @@ class Goals(NamedTuple):
 
 def random_instance(seed: int) -> Instance:
     """One to three nodes of two to six GPUs in up to three domains, and one to four pods."""
-    draw = random.Random(seed)
+    draw = random.Random(seed)  # noqa: S311 -- drawn instances
     nodes = {
         f"n{place}": "".join(draw.choices("012", k=draw.randint(2, 6))) for place in range(1, draw.randint(1, 3) + 1)
     }
@@ -110,9 +110,7 @@ def planned(instance: Instance) -> Decision:
 def free_on(instance: Instance, node: str) -> list[int]:
     """The positions of the free GPUs of a node."""
     return [
-        place
-        for place in range(len(instance.nodes[node]))
-        if (node, place) not in instance.taken | instance.running
+        place for place in range(len(instance.nodes[node])) if (node, place) not in instance.taken | instance.running
     ]
 
 
@@ -126,12 +124,12 @@ def choices(instance_key: tuple[str, tuple[int, ...], int, int, bool, str]) -> f
     domains, free, pods, size, required, held = instance_key
     return frozenset(
         (len({*held, *(domain for each in some for domain in each)}), sum(map(len, some)))
-        for some in _served(domains, free, pods, size, required)
+        for some in _served(domains, free, pods, size, required=required)
     )
 
 
 def _served(
-    domains: str, free: tuple[int, ...], pods: int, size: int, required: bool
+    domains: str, free: tuple[int, ...], pods: int, size: int, *, required: bool
 ) -> Iterator[list[frozenset[str]]]:
     """Yield, for every choice of GPUs, the domains of each pod."""
     if pods == 0:
@@ -142,16 +140,14 @@ def _served(
         if required and len(used) > 1:
             continue
         left = tuple(each for each in free if each not in some)
-        for others in _served(domains, left, pods - 1, size, required):
+        for others in _served(domains, left, pods - 1, size, required=required):
             yield [used, *others]
 
 
 def of_node(instance: Instance, node: str, pods: int) -> frozenset[tuple[int, int]]:
     """As `choices`, for a node of the instance."""
     held = "".join(sorted({instance.nodes[at][place] for at, place in instance.running if at == node}))
-    return choices(
-        (instance.nodes[node], tuple(free_on(instance, node)), pods, instance.size, instance.required, held)
-    )
+    return choices((instance.nodes[node], tuple(free_on(instance, node)), pods, instance.size, instance.required, held))
 
 
 def potential(instance: Instance, node: str) -> int:

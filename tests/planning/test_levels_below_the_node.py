@@ -74,9 +74,7 @@ def domains(decision: Decision) -> list[tuple[str, int]]:
 def test_a_required_level_binds_the_devices_of_each_pod() -> None:
     decision = decided(cluster(n1="010", n2="0011"), scenes.gang(minMember=2, required="nvlink"), members(2))
     assert got(decision) == ["gpu-0 gpu-1", "gpu-2 gpu-3"]
-    assert decision.message == (
-        "2 pods fit on n2, proven optimal; their devices are in 2 domains of nvlink"
-    )
+    assert decision.message == ("2 pods fit on n2, proven optimal; their devices are in 2 domains of nvlink")
     report = solve_report([decision])["gangs"][0]
     assert report["levels"][-1] == {
         "level": "nvlink",
@@ -139,7 +137,9 @@ def test_over_several_nodes_fewer_domains_are_not_ruled_out() -> None:
 
 
 def test_a_running_member_keeps_its_domain_and_draws_the_others() -> None:
-    claim = devices.claim("running", devices.request(count=2), devices=[("n1", "gpu-2"), ("n1", "gpu-3")], pods=["llm-9"])
+    claim = devices.claim(
+        "running", devices.request(count=2), devices=[("n1", "gpu-2"), ("n1", "gpu-3")], pods=["llm-9"]
+    )
     before = scenes.pod(
         "llm-9",
         gang="llm",
@@ -198,8 +198,10 @@ def test_a_level_below_the_node_waits_for_pods_with_claims() -> None:
     decision = decided(cluster(n1="0011"), scenes.gang(minMember=2, required="nvlink"), scenes.members(2, cpu=1))
     assert (decision.outcome, decision.message) == (
         Outcome.WAITING,
-        'stays gated: level "nvlink" is a level of devices, and no pod has resource claims (spec.resourceClaims); claim '
-        "the devices, or require a level of nodes",
+        (
+            'stays gated: level "nvlink" is a level of devices, and no pod has resource claims (spec.resourceClaims); '
+            "claim the devices, or require a level of nodes"
+        ),
     )
 
 
