@@ -204,7 +204,13 @@ class PlacementRequest:
     topology_kind: str | None = None
     """Kind of the topology's object ("Topology", "ClusterNetworkTopology"); None: any."""
     required: str | None = None
+    """A level of nodes: all members share one domain of it. A level below the node: see `device_level`."""
     preferred: str | None = None
+    device_level: str | None = None
+    """A level below the node: the devices that one member's ResourceClaims get are in one domain of it.
+
+    A dialect sets it if its request also requires a level of nodes. Otherwise `required` may name such a level.
+    """
     together: tuple[TogetherRule, ...] = ()
     multiples: tuple[MultipleRule, ...] = ()
     """Constraints on the members of all pod sets together. A `PodSet` has those on its own members."""

@@ -38,6 +38,24 @@ class Level:
         return name == self.name or name in self.label_keys or name in self.aliases
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceLevel:
+    """A level below the node, such as the NVLink domain: devices of one node with equal values of an attribute.
+
+    `attributes`: the names of this attribute, each with its domain (`gpu.nvidia.com/nvlinkDomain`). If there are
+    several, the first one that the devices publish is used.
+    """
+
+    name: str
+    attributes: tuple[str, ...]
+    only_required: bool = False
+    """Whether the level counts only for gangs that require it, and is not a goal of other gangs."""
+
+    def named_by(self, name: str) -> bool:
+        """Return whether `name` denotes this level: by its name or one of its attributes."""
+        return name == self.name or name in self.attributes
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class NodePool:
     """A node pool: all nodes whose label `label` has the value `value`."""
@@ -85,6 +103,8 @@ class Topology:
     """
     pools: tuple[NodePool, ...] = ()
     """The node pools to which the topology is restricted. A node in none of them is outside. Empty: no restriction."""
+    below: tuple[DeviceLevel, ...] = field(default=(), kw_only=True)
+    """The levels below the node, the widest first. They count for members whose devices come from ResourceClaims."""
 
     @property
     def title(self) -> str:
@@ -111,3 +131,16 @@ class Topology:
     def find(self, name: str) -> int | None:
         """Return the index in `levels` (0 is the widest) of the level that `name` denotes; None if there is none."""
         return next((i for i, level in enumerate(self.levels) if level.named_by(name)), None)
+
+    def find_below(self, name: str) -> DeviceLevel | None:
+        """Return the level below the node that `name` denotes; None if there is none, or if a wider level has the
+        name.
+        """
+        if self.find(name) is not None:
+            return None
+        return next((level for level in self.below if level.named_by(name)), None)
+
+    def depth(self, name: str) -> int | None:
+        """Return the position of a level among all levels, those below the node included; None if there is none."""
+        found = self.find_below(name)
+        return self.find(name) if found is None else len(self.levels) + self.below.index(found)

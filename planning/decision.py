@@ -66,7 +66,7 @@ class DomainUse:
 
 @dataclass(frozen=True, slots=True)
 class LevelUse:
-    """The domains of one topology level that a plan uses.
+    """The domains of one topology level that a plan uses. `label`: the node label, or the attribute of devices.
 
     `mode`: the gang's constraint on this level: "required", "preferred" or "none".
     """
@@ -135,8 +135,12 @@ class Decision:
     line: Message
     assignments: tuple[Assignment, ...] = ()
     levels: tuple[LevelUse, ...] = ()
+    device_levels: tuple[LevelUse, ...] = ()
+    """The levels below the node that devices of the plan's claims publish, with the domains that the gang uses."""
     evictions: tuple[Eviction, ...] = ()
     goals: tuple[Goal, ...] = ()
+    device_goals: tuple[Goal, ...] = ()
+    """The goals after `goals`: by level below the node, the number of domains, named `compactness/<level>`."""
     reason: WaitReason | None = None
     """Why the gang waits although no member and no object is missing; None in all other cases."""
     proof: str = ""

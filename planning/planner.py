@@ -21,11 +21,13 @@ from planning.competing.evicted import staying, with_evicted
 from planning.competing.planned_together import plan_same_priority
 from planning.competing.same_priority import SamePriority, Taken
 from planning.decision import Decision, Explanation, Outcome
+from planning.devices.fewest_domains import Counts
 from planning.framing.gang_problem import Framing, UnknownLevelError, frame, frame_together
 from planning.framing.priorities import missing_class, with_priorities
 from planning.gang_order import in_order
 from planning.message import Message, listed
 from planning.messages import wording
+from planning.messages.device_domains import on_best_node
 from planning.messages.devices import unplanned
 from planning.messages.never_fits import with_never_fits
 from planning.messages.outcomes import decided
@@ -114,7 +116,10 @@ def _plan(
     if isinstance(answer, Plan) and not (uncontested and framing.exact):
         answer = replace(answer, goals=unproven(framing.problem, answer.goals), proof=Proof.FEASIBLE)
     seconds = {"snapshot": framed - started, "solve": time.perf_counter() - framed}
-    decision = decided(gang, framing, answer, running, seconds, in_turn=in_turn)
+    fewest: Counts = ()
+    if isinstance(answer, Plan):
+        answer, fewest = on_best_node(framing, answer)
+    decision = decided(gang, framing, answer, running, seconds, in_turn=in_turn, fewest=fewest)
     if isinstance(answer, NoPlan):
         confined = only_in(gang, framing, snapshot, running)
         return replace(decision, explanation=replace(decision.explanation, only_in=confined))
@@ -358,7 +363,7 @@ def missing_members(gang: Gang) -> list[Message]:
 
 def _waiting(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> Decision | None:
     """Return the decision that the gang waits, with every reason; None if the gang can be planned."""
-    missing, devices = _reasons_to_wait(gang, snapshot, topology), unplanned_devices(gang, snapshot)
+    missing, devices = _reasons_to_wait(gang, snapshot, topology), unplanned_devices(gang, snapshot, topology)
     if devices is None:
         return _waiting_for(gang, missing) if missing else None
     if missing:

@@ -43,6 +43,7 @@ def _asked(gang: Gang) -> Any:
         "topologyKind": gang.topology_kind,
         "required": gang.required,
         "preferred": gang.preferred,
+        "deviceLevel": gang.device_level,
         "together": [{"podSets": list(each.pod_sets), "level": each.level} for each in gang.together],
         "multiples": [_multiple(each) for each in gang.multiples],
         "nodeAffinity": msgspec.to_builtins(gang.node_affinity),

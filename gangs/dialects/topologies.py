@@ -53,8 +53,11 @@ def topology_of(gang: Gang, known: Sequence[Topology]) -> Topology | Fault | Non
             if problem := node_pools.out_of_reach(topology, pods, known):
                 return Fault(gang.source, "spec.topology", problem, node_pools.OUT_OF_REACH)
             for name in levels.levels_named(gang):
-                if topology.find(name) is None:
+                if topology.depth(name) is None:
                     return levels.unknown_level(gang.source, levels.LevelWish("spec", name), topology)
+            for name in levels.levels_in_rules(gang):
+                if topology.find_below(name) is not None:
+                    return levels.below_the_node(gang.source, levels.LevelWish("spec", name))
             return topology
         case _:
             return None

@@ -173,6 +173,7 @@ def read_unit(
         topology_kind=own.kind,
         required=asked.required,
         preferred=asked.preferred,
+        device_level=asked.device_level,
         queue=unit.spec.queue,
         node_affinity=asked.affinity,
         node_rules=asked.rules,
@@ -249,8 +250,8 @@ def _wish(field: str, level: str | None) -> LevelWish | None:
 def _check_scope(unit: Unit, policy: str | None, settings: Settings, own: Topology, findings: Findings) -> None:
     """Report an unknown scope of a PodGroup as a fault, and scopes and policies with a surprising effect as advice.
 
-    A scope smaller than a node places all pods on one node. If topology awareness is disabled in the ConfigMap, a scope
-    has no effect.
+    A scope smaller than a node places all pods on one node, and binds the devices of pods with ResourceClaims. If
+    topology awareness is disabled in the ConfigMap, a scope has no effect.
     """
     scope = unit.spec.scope
     known = wishes.scopes(settings, own)
@@ -259,7 +260,7 @@ def _check_scope(unit: Unit, policy: str | None, settings: Settings, own: Topolo
     elif scope is not None and not settings.enabled:
         text = f"has no effect: {keys.CONFIG_SECTION}.enabled is false in {TITLE}"
         findings.advise(unit.ref, SCOPE, text)
-    elif scope in settings.below_the_node:
+    elif scope in settings.below_the_node and not any(pod.spec.resource_claims for pod in unit.pods):
         text = f'"{scope}" lies below the node: all pods are placed on one node, which chooses inside'
         findings.advise(unit.ref, SCOPE, text)
     if scope == keys.GPU_SCOPE and settings.enabled:

@@ -29,6 +29,8 @@ CONFIG_SECTION = "topologyAwareScheduling"
 GPU_SCOPE = "gpu"
 NVLINK_LEVEL = "nvlink-domain"
 NUMA_LEVEL = "numa-node"
+NUMA_SCOPE = "numa"
+"""Another word for the scope `NUMA_LEVEL`: the word of topology policies."""
 NODE_LEVEL = "node"
 RACK_LEVEL = "rack"
 ZONE_LEVEL = "zone"
@@ -41,6 +43,16 @@ NVSWITCH_PRESENT = "nvidia.com/nvswitch.present"
 GPU_CLIQUE = "nvidia.com/gpu.clique"
 ZONE_LABEL = "topology.kubernetes.io/zone"
 RACK_LABELS = ("topology.kubernetes.io/rack", "cloud.provider.com/topology-rack")
+
+DEVICE_ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    NUMA_LEVEL: ("resource.kubernetes.io/numaNode", "dra.net/numaNode"),
+    NVLINK_LEVEL: ("gpu.nvidia.com/nvlinkDomain",),
+    GPU_SCOPE: ("resource.kubernetes.io/pciBusID", "gpu.nvidia.com/parentUUID", "gpu.nvidia.com/uuid"),
+}
+"""The levels below the node, the widest first, with the attributes by which drivers publish them.
+
+The domain `resource.kubernetes.io` is that of Kubernetes' standard attributes; `parentUUID` is the GPU of a partition.
+"""
 
 GPU = "nvidia.com/gpu"
 """The name of the GPU resource."""

@@ -75,7 +75,8 @@ class PodGroupSpec(msgspec.Struct, frozen=True, rename="camel"):
         """The level of which all pods of the gang must share one domain (`topologyPolicy.scope`); None if the PodGroup
         names none.
         """
-        return self.topology_policy.scope if self.topology_policy else None
+        scope = self.topology_policy.scope if self.topology_policy else None
+        return keys.NUMA_LEVEL if scope == keys.NUMA_SCOPE else scope
 
     @property
     def required_labels(self) -> tuple[Requirement, ...]:

@@ -3,11 +3,19 @@
 All nodes that lack the label of a level above the node share one default domain of the level. Only a gang with the
 level as its scope needs nodes with the label (`gangs.kai.wishes`). A node without a label for its NVLink domain is a
 domain of its own.
+
+Below the node are the levels numa-node, nvlink-domain and gpu, by attributes of devices. NVLink domains may span nodes,
+so this level is there twice. The scope nvlink-domain requires both: one domain of nodes for the gang, and one domain of
+devices for each pod. The levels numa-node and gpu count only for gangs with this scope.
 """
+
+import re
 
 from gangs.kai import keys
 from gangs.kai.settings import Settings
-from kube.topology import HOSTNAME_LABEL, Level, Topology, Unlabelled
+from kube.topology import HOSTNAME_LABEL, DeviceLevel, Level, Topology, Unlabelled
+
+_ATTRIBUTE = re.compile(r"[a-z0-9][-a-z0-9.]*/[A-Za-z_][A-Za-z0-9_]*")
 
 
 def topology_of(settings: Settings) -> Topology:
@@ -25,7 +33,29 @@ def topology_of(settings: Settings) -> Topology:
     nvlink_labels = (label,) if label else (keys.NVLINK_DOMAIN, keys.GPU_CLIQUE)
     nvlink = Level(keys.NVLINK_LEVEL, nvlink_labels, Unlabelled.OWN_DOMAIN)
     node = Level(keys.NODE_LEVEL, (HOSTNAME_LABEL,))
-    return Topology(keys.CONFIG_NAME, keys.CONFIG_KIND, (*wide, *listed, *near, nvlink, node), implicit=True)
+    levels = (*wide, *listed, *near, nvlink, node)
+    return Topology(keys.CONFIG_NAME, keys.CONFIG_KIND, levels, implicit=True, below=_below(settings))
+
+
+def _below(settings: Settings) -> tuple[DeviceLevel, ...]:
+    """Return the levels below the node: the usual ones, and those that the ConfigMap lists below the node.
+
+    If the label of such a level in the ConfigMap could be an attribute of devices, it precedes the usual attributes.
+    """
+    listed = [each.name for each in reversed(settings.levels) if each.name in settings.below_the_node]
+    names = dict.fromkeys((*(each for each in listed if each not in keys.DEVICE_ATTRIBUTES), *keys.DEVICE_ATTRIBUTES))
+    return tuple(
+        DeviceLevel(
+            name,
+            (*_attribute(settings.label_of(name)), *keys.DEVICE_ATTRIBUTES.get(name, ())),
+            only_required=name != keys.NVLINK_LEVEL,
+        )
+        for name in names
+    )
+
+
+def _attribute(label: str | None) -> tuple[str, ...]:
+    return (label,) if label is not None and _ATTRIBUTE.fullmatch(label) else ()
 
 
 def _default(name: str, labels: tuple[str, ...], taken: set[str]) -> list[Level]:

@@ -26,7 +26,7 @@ _OPPOSITE = {"Exists": "DoesNotExist", "In": "NotIn"}
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """The levels and the node affinity that a gang requests.
+    """The levels and the node affinity that a gang requests. `device_level`: the scope, if it is below the node.
 
     `rules`: the required terms of `affinity`, each with the message that explains it. `of_size`: preferences for nodes
     that depend on the gang's size.
@@ -34,6 +34,7 @@ class Wishes:
 
     required: str | None = None
     preferred: str | None = None
+    device_level: str | None = None
     affinity: NodeAffinity | None = None
     rules: tuple[NodeRule, ...] = ()
     of_size: tuple[NodeWish, ...] = ()
@@ -81,6 +82,7 @@ def wishes_of(asked: Asked, settings: Settings, topology: Topology) -> Wishes:
     return Wishes(
         required=required,
         preferred=_preferred(asked.policy, required, settings, topology),
+        device_level=asked.scope if asked.scope in {each.name for each in topology.below} else None,
         affinity=_affinity(
             _terms(asked, topology),
             [term for each in settings.policies for term in _always(each, topology)],

@@ -177,7 +177,7 @@ def request_of(ref: ObjectRef, spec: GangSpec, pods: Sequence[Pod]) -> Request:
 
 
 def _rules(field: str, levels: Sequence[str]) -> list[LevelWish]:
-    return [LevelWish(f"{field}[{position}].level", level) for position, level in enumerate(levels)]
+    return [LevelWish(f"{field}[{position}].level", level, of_nodes=True) for position, level in enumerate(levels)]
 
 
 def _wish(field: str, level: str | None) -> LevelWish | None:
@@ -195,5 +195,5 @@ def check_slice_order(ref: ObjectRef, spec: GangSpec, topology: Topology, findin
 
 
 def _out_of_order(wider: SliceSpec, narrower: SliceSpec, topology: Topology) -> bool:
-    first, second = topology.find(wider.level), topology.find(narrower.level)
+    first, second = topology.depth(wider.level), topology.depth(narrower.level)
     return first is not None and second is not None and second <= first

@@ -13,10 +13,14 @@ class Strict(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
 
 
 class LevelSpec(Strict, frozen=True):
-    """One level of a Topology object: its name, and the node label that names a node's domain."""
+    """One level of a Topology object: its name, and the node label that names a node's domain.
+
+    A level below the node has a device attribute in place of the label.
+    """
 
     name: str
-    node_label: str
+    node_label: str = ""
+    device_attribute: str = ""
 
 
 class TopologySpec(Strict, frozen=True):

@@ -19,8 +19,21 @@ def check_labels(ref: ObjectRef, labels: Sequence[str], findings: Findings) -> N
 
     :param labels: the labels of the levels, the widest first.
     """
-    if not 1 <= len(labels) <= MAX_LEVELS:
-        findings.fault(ref, "spec.levels", f"has {len(labels)} levels", f"list 1 to {MAX_LEVELS}, widest first")
+    check_number(ref, len(labels), findings)
+    check_label_keys(ref, labels, findings)
+
+
+def check_number(ref: ObjectRef, levels: int, findings: Findings) -> None:
+    """Report, for a topology object, too few or too many levels."""
+    if not 1 <= levels <= MAX_LEVELS:
+        findings.fault(ref, "spec.levels", f"has {levels} levels", f"list 1 to {MAX_LEVELS}, widest first")
+
+
+def check_label_keys(ref: ObjectRef, labels: Sequence[str], findings: Findings) -> None:
+    """Report, for a topology object, invalid label keys and a node level that is not last.
+
+    :param labels: the labels of the levels of nodes, the widest first.
+    """
     for position, label in enumerate(labels):
         at = f"spec.levels[{position}].nodeLabel"
         if not _is_label_key(label):

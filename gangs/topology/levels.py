@@ -76,10 +76,14 @@ def _valid(topology: Topology) -> Choice:
 
 @dataclass(frozen=True, slots=True)
 class LevelWish:
-    """A level that a user's object names, and the field that names it, for messages."""
+    """A level that a user's object names, and the field that names it, for messages.
+
+    `of_nodes`: whether the field is a rule about members on nodes, so that the level must not be below the node.
+    """
 
     field: str
     level: str
+    of_nodes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +154,9 @@ def settle(request: Request, topologies: Sequence[Topology], findings: Findings)
 
 def describe(topology: Topology) -> str:
     """Return a phrase with the names and labels of a topology's levels, the widest first, for messages."""
-    return ", ".join(f"{each.name} ({' or '.join(each.label_keys)})" for each in topology.levels)
+    below = [(each.name, each.attributes) for each in topology.below]
+    every = [*((each.name, each.label_keys) for each in topology.levels), *below]
+    return ", ".join(f"{name} ({' or '.join(keys)})" for name, keys in every)
 
 
 def unknown_level(ref: ObjectRef, wish: LevelWish, topology: Topology) -> Fault:
@@ -160,15 +166,22 @@ def unknown_level(ref: ObjectRef, wish: LevelWish, topology: Topology) -> Fault:
 
 
 def check_levels(ref: ObjectRef, wishes: Sequence[LevelWish], topology: Topology, findings: Findings) -> None:
-    """Report each named level that the topology lacks."""
-    findings.take(unknown_level(ref, wish, topology) for wish in wishes if topology.find(wish.level) is None)
+    """Report each named level that the topology lacks, and levels below the node in rules about members on nodes."""
+    findings.take(unknown_level(ref, wish, topology) for wish in wishes if topology.depth(wish.level) is None)
+    findings.take(below_the_node(ref, wish) for wish in wishes if wish.of_nodes and topology.find_below(wish.level))
+
+
+def below_the_node(ref: ObjectRef, wish: LevelWish) -> Fault:
+    """Return the fault of an object that names a level below the node in a rule about members on nodes."""
+    problem = f'"{wish.level}" is a level of devices, and the rule counts members on nodes'
+    return Fault(ref, wish.field, problem, "name a level of nodes; only required and preferred can name this level")
 
 
 def check_span(ref: ObjectRef, span: Span, topology: Topology, findings: Findings) -> None:
     """Report a preferred level that is wider than the required one. It would have no effect."""
     if span.required is None or span.preferred is None:
         return
-    required, preferred = topology.find(span.required.level), topology.find(span.preferred.level)
+    required, preferred = topology.depth(span.required.level), topology.depth(span.preferred.level)
     if required is not None and preferred is not None and preferred < required:
         problem = f'"{span.preferred.level}" is wider than the required level "{span.required.level}"'
         remedy = f"prefer {span.required.level} or a narrower level, or leave it out"
@@ -177,11 +190,17 @@ def check_span(ref: ObjectRef, span: Span, topology: Topology, findings: Finding
 
 def levels_named(gang: Gang) -> tuple[str, ...]:
     """Return all levels that a gang names: for itself, for its pod sets, and in constraints. Each is returned once."""
-    named = [gang.required, gang.preferred, *(rule.level for rule in gang.together)]
+    own = [gang.required, gang.preferred, gang.device_level]
+    own += [level for pod_set in gang.pod_sets for level in (pod_set.required, pod_set.preferred)]
+    return tuple(dict.fromkeys(each for each in (*own, *levels_in_rules(gang)) if each is not None))
+
+
+def levels_in_rules(gang: Gang) -> tuple[str, ...]:
+    """Return the levels that a gang names in rules about members on nodes: slices, multiples, caps, shared domains."""
+    named = [rule.level for rule in gang.together]
     named += [rule.level for rule in gang.multiples]
     for pod_set in gang.pod_sets:
-        named += [pod_set.required, pod_set.preferred]
         named += [rule.level for rule in pod_set.slices]
         named += [rule.level for rule in pod_set.multiples]
         named += [rule.level for rule in pod_set.max_per_domain]
-    return tuple(dict.fromkeys(each for each in named if each is not None))
+    return tuple(dict.fromkeys(named))

@@ -7,6 +7,7 @@ from cluster.devices.capacity import Amounts, consumed, written
 from cluster.devices.inventory import Flags, Inventory
 from planning.devices.columns import DeviceColumns, freed
 from planning.devices.demands import ClaimDemand, NotPlannedError, Request
+from planning.devices.fewest_domains import Claims, Fewest, FewestDomains
 from planning.devices.kinds import accepted
 from planning.devices.node_search import Choice, NodeSearch, node_devices
 
@@ -49,7 +50,9 @@ def _on(
     `free`: the devices of the inventory that no claim has for itself. `used`: what claims consume of shared devices.
     """
     claims = [(pod, claim) for pod in pods for claim in columns.demands[pod].claims]
-    chosen = _chosen(node, [claim for _, claim in claims], free, used, columns)
+    demands = [claim for _, claim in claims]
+    found_few = fewest_on(node, pods, free, used, columns) if columns.below else None
+    chosen = _chosen(node, demands, free, used, columns) if found_few is None else found_few.choices
     found: Allocations = dict.fromkeys(pods, ())
     for (pod, claim), devices in zip(claims, chosen, strict=True):
         got = tuple(_allocated(request, position, columns.devices.inventory) for request, position in devices)
@@ -69,10 +72,41 @@ def _allocated(request: Request, position: int, inventory: Inventory) -> Allocat
     return AllocatedDevice(request.name, identity, shared=True, consumed=written(amounts))
 
 
+def fewest_on(
+    node: str, pods: Sequence[str], free: Flags, used: Mapping[int, Amounts], columns: DeviceColumns
+) -> Fewest | None:
+    """Return devices for these pods on one node in the fewest domains of the levels below the node.
+
+    None if these free devices do not suffice. Pods of several gangs count as pods of one gang.
+    """
+    claims = [(pod, claim) for pod in pods for claim in columns.demands[pod].claims]
+    gangs = {columns.gang_of[pod] for pod in pods}
+    running = [pod for pod, gang in columns.gang_of.items() if gang in gangs and pod not in columns.gone]
+    here = columns.devices.inventory.on(node)
+    held = [position for position in devices_of_pods(running, columns) if position in here]
+
+    def serve(some: Flags, bound: Claims) -> list[Choice] | None:
+        try:
+            return _chosen(node, [claim for _, claim in bound], some, used, columns)
+        except AllotmentError as error:
+            search.cut_off |= error.__cause__ is not None
+            return None
+
+    search = FewestDomains(node, claims, held, columns.below, columns.devices.inventory, serve)
+    return search.search(free)
+
+
+def devices_of_pods(pods: Iterable[str], columns: DeviceColumns) -> list[int]:
+    """Return the devices that claims of these pods (`namespace/name`) have got, as positions in the inventory."""
+    devices = columns.devices
+    uses = dict.fromkeys(place for pod in pods for place in devices.uses_of.get(pod, ()))
+    return [position for place in uses for position in devices.uses[place].positions]
+
+
 def _chosen(
     node: str, claims: Sequence[ClaimDemand], free: Flags, used: Mapping[int, Amounts], columns: DeviceColumns
 ) -> list[Choice]:
-    if columns.profiles is None:
+    if columns.profiles is None and all(each.asked.by_number for each in claims):
         return _by_number(node, claims, free, columns)
     inventory = columns.devices.inventory
     search = NodeSearch(inventory, node_devices(node, inventory, free, used, columns.concerned))

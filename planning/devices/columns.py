@@ -22,7 +22,9 @@ from cluster.evictable_pods import EvictablePods
 from cluster.room_columns import RoomColumn
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, GangKey, Member
+from kube.compute_domains import is_channel
 from kube.keys import GATE
+from kube.topology import Topology
 from planning.devices.by_number import limiting_sets, numbers_of
 from planning.devices.by_search import Profile, Profiles
 from planning.devices.demands import (
@@ -33,6 +35,7 @@ from planning.devices.demands import (
     claims_asked,
     requests_of,
 )
+from planning.devices.domains import DomainLevel, with_levels
 from planning.devices.kinds import accepted, check_planned, shareable, shares_counters, shares_devices
 from planning.devices.node_search import NodeDevices, concerned_contents, node_devices
 
@@ -87,6 +90,12 @@ class DeviceColumns:
     """For claims in which more than numbers matter; None if only numbers do."""
     concerned: Flags = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
     """Which contents some request selects."""
+    below: tuple[DomainLevel, ...] = ()
+    """The levels below the node that the selected devices publish."""
+    gang_of: Mapping[str, GangKey] = field(default_factory=dict)
+    """The gang of each member, by the pod's `namespace/name`; empty if there are no such levels."""
+    followed: frozenset[str] = frozenset()
+    """The pods (`namespace/name`) that bring a further pod to their node: the daemon of their ComputeDomain."""
 
     @property
     def shares_devices(self) -> bool:
@@ -195,32 +204,38 @@ class _Known(NamedTuple):
     gangs: tuple[Gang, ...]
     snapshot: weakref.ref[Snapshot]
     priority: int
+    topology: Topology | None
     columns: DeviceColumns
 
 
 _last: list[_Known] = []
 
 
-def device_columns(gangs: Sequence[Gang], snapshot: Snapshot, *, priority: int) -> DeviceColumns:
+def device_columns(
+    gangs: Sequence[Gang], snapshot: Snapshot, topology: Topology | None, *, priority: int
+) -> DeviceColumns:
     """Return the devices as resources of the problem in which the members of these gangs are placed.
 
-    `priority`: the gangs' priority. Devices that are only held for pods of lower priority count as free. The claims of
-    gangs that ignore them by annotation are not planned. Raises `NotPlannedError`.
+    `topology`: the gangs' topology, whose levels below the node count. `priority`: the gangs' priority. Devices that
+    are only held for pods of lower priority count as free. The claims of gangs that ignore them by annotation are not
+    planned. Raises `NotPlannedError`.
 
     The last result is kept: whether a gang can be planned is asked right before its problem is stated.
     """
     every = tuple(gangs)
+    topology = topology if topology is not None and topology.below else None
     for known in _last[:1]:
-        same = known.snapshot() is snapshot and known.priority == priority and len(known.gangs) == len(every)
+        same = known.snapshot() is snapshot and (known.priority, known.topology) == (priority, topology)
+        same = same and len(known.gangs) == len(every)
         if same and all(one is other for one, other in zip(known.gangs, every, strict=True)):
             return known.columns
-    columns = _columns(every, snapshot, priority)
+    columns = _columns(every, snapshot, topology, priority)
     if columns is not NO_DEVICES:
-        _last[:] = [_Known(every, weakref.ref(snapshot), priority, columns)]
+        _last[:] = [_Known(every, weakref.ref(snapshot), priority, topology, columns)]
     return columns
 
 
-def _columns(gangs: Sequence[Gang], snapshot: Snapshot, priority: int) -> DeviceColumns:
+def _columns(gangs: Sequence[Gang], snapshot: Snapshot, topology: Topology | None, priority: int) -> DeviceColumns:
     devices = snapshot.devices
     planned = [gang for gang in gangs if not gang.ignores_claims]
     members = [member for gang in planned for member in gang.members]
@@ -232,6 +247,7 @@ def _columns(gangs: Sequence[Gang], snapshot: Snapshot, priority: int) -> Device
     table = DemandTable(devices, frozenset(pod.key for pod in asking if pod.gated_by(GATE)))
     demands = {pod.key: table.of(pod) for pod in asking}
     users, one_node = _sharing(planned, demands)
+    demands, below = with_levels(planned, demands, topology, devices.inventory)
     if one_node:
         demands = _carried(demands, users)
     distinct = tuple({id(each): each for each in demands.values()}.values())
@@ -252,6 +268,9 @@ def _columns(gangs: Sequence[Gang], snapshot: Snapshot, priority: int) -> Device
         gone=frozenset(gone | leaving),
         devices=devices,
         concerned=concerned_contents(requests, devices.inventory),
+        below=below,
+        gang_of={member.pod.key: gang.key for gang in planned for member in gang.members} if below else {},
+        followed=_followed(demands, devices.inventory),
     )
     simple = all(claim.asked.by_number for demand in distinct for claim in demand.claims)
     shared = any(
@@ -260,6 +279,19 @@ def _columns(gangs: Sequence[Gang], snapshot: Snapshot, priority: int) -> Device
     if simple and not shared:
         return _by_number(start, snapshot, terminating)
     return _by_search(start, snapshot, terminating, devices.shares(gone))
+
+
+def _followed(demands: Mapping[str, PodDemand], inventory: Inventory) -> frozenset[str]:
+    """Return the pods that claim a channel of a ComputeDomain. A shared claim counts for its first user."""
+    channels = np.array([is_channel(each.driver, each.device) for each in inventory.contents], dtype=np.bool_)
+    if not channels.any():
+        return frozenset()
+    claiming = {id(each): bool((channels & _selected([each], inventory)).any()) for each in demands.values()}
+    return frozenset(pod for pod, demand in demands.items() if claiming[id(demand)])
+
+
+def _selected(demands: Iterable[PodDemand], inventory: Inventory) -> Flags:
+    return concerned_contents([each for each in requests_of(demands) if not each.admin], inventory)
 
 
 def _check_running(snapshot: Snapshot, devices: Devices) -> None:

@@ -25,7 +25,7 @@ from gangs.workloads.kind_table import WORKLOADS, KindRow, row_of
 from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import templates
 from gangs.workloads.user_defined_kinds import RESOURCE, rows_of, with_row
-from kube import devices
+from kube import compute_domains, devices
 from kube.keys import SHARES_GROUPS_WITH
 from kube.objects import (
     DisruptionBudgetStatus,
@@ -69,6 +69,7 @@ TYPED: Mapping[_GroupKind, type[Struct]] = {
     (devices.GROUP, "ResourceClaim"): devices.ResourceClaim,
     (devices.GROUP, "ResourceClaimTemplate"): devices.ResourceClaimTemplate,
     (devices.GROUP, "DeviceTaintRule"): devices.DeviceTaintRule,
+    (compute_domains.GROUP, compute_domains.KIND): compute_domains.ComputeDomain,
 }
 """Kinds of the cluster itself, and the struct that each is read into."""
 
@@ -149,13 +150,20 @@ class Objects:
         return [each for each in self.typed.values() if isinstance(each, devices.DeviceClass)]
 
     def devices(self) -> DeviceObjects:
-        """Return the objects about devices among the objects."""
+        """Return the objects about devices among the objects.
+
+        The templates that NVIDIA's driver creates for the ComputeDomains among the objects are added.
+        """
         every = self.typed.values()
+        templates = [each for each in every if isinstance(each, devices.ResourceClaimTemplate)]
+        domains = (each for each in every if isinstance(each, compute_domains.ComputeDomain))
+        known = {each.key for each in templates}
+        templates += [each for each in map(compute_domains.template_of, domains) if each.key not in known]
         return DeviceObjects(
             slices=[each for each in every if isinstance(each, devices.ResourceSlice)],
             classes=self.device_classes(),
             claims=[each for each in every if isinstance(each, devices.ResourceClaim)],
-            templates=[each for each in every if isinstance(each, devices.ResourceClaimTemplate)],
+            templates=templates,
             taint_rules=[each for each in every if isinstance(each, devices.DeviceTaintRule)],
         )
 

@@ -142,10 +142,12 @@ class _Framer:
             tuple(m for m in gang.members if m.pod_set == each.name) for gang in gangs for each in gang.pod_sets
         )
         self.priority = min(gang.priority for gang in gangs)
-        self.devices = device_columns(gangs, snapshot, priority=self.priority)
+        self.devices = device_columns(gangs, snapshot, topology, priority=self.priority)
         requests = [pod_requests(member.pod) for member in self.all_members]
         for member, amounts in zip(self.all_members, requests, strict=True) if self.devices.names else ():
             amounts.update(self.devices.asked.get(member.pod.key, {}))
+            if member.pod.key in self.devices.followed:
+                amounts[PODS] += 1
         self.resources = _resources(requests)
         self.exact = True
         """Whether nothing is rounded or left out of the amounts that evictions free."""
@@ -390,7 +392,8 @@ class _Framer:
         return Units.of(list(self.requests.values()), offered, len(places.states) + len(asked[0].by_pod))
 
     def _level(self, name: str | None) -> int | None:
-        return None if name is None else level_at(self.topology, name)
+        """Return the position of a level of nodes; None for a level below the node, which only binds devices."""
+        return None if name is None or self.topology.find_below(name) is not None else level_at(self.topology, name)
 
     def _set(
         self,
@@ -441,8 +444,9 @@ class _Framer:
             if tied.gang == gang.key and len(tied.pod_sets) > 1:
                 sets = tuple(position for name, position in order.items() if name in tied.pod_sets)
                 yield solving.Together(sets, len(self.topology.levels) - 1)
-        if gang.required is not None and len(self.gangs) > 1:
-            yield solving.Together(tuple(order.values()), level_at(self.topology, gang.required))
+        required = self._level(gang.required)
+        if required is not None and len(self.gangs) > 1:
+            yield solving.Together(tuple(order.values()), required)
 
 
 def _resources(requests: Iterable[Amounts]) -> tuple[str, ...]:

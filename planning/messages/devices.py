@@ -9,6 +9,11 @@ def unplanned(devices: UnplannedDevices) -> str:
     """Return a part of a message: why the gang stays gated, and how the user can release it without a plan for
     devices.
     """
+    if devices.level:
+        return (
+            f'stays gated: level "{devices.level}" is a level of devices, and no pod has resource claims '
+            "(spec.resourceClaims); claim the devices, or require a level of nodes"
+        )
     needs = []
     if devices.claiming:
         with_what = f" with {devices.because}" if devices.because else ""

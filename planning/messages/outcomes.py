@@ -9,12 +9,15 @@ from cluster.devices.allocation import ClaimAllocation
 from gangs.model import Gang
 from planning.decision import Assignment, Decision, DomainUse, Eviction, Explanation, LevelUse, Outcome
 from planning.devices.allotment import AllotmentError, allotted
+from planning.devices.fewest_domains import Counts
 from planning.devices.verifying import PlacedPod, faults
+from planning.devices.verifying_levels import level_faults, levels_by_pod
 from planning.framing.gang_problem import Framing, level_at
 from planning.framing.running_gangs import RunningGangs
 from planning.framing.stranded import Stranded
 from planning.message import Message, Shortfall
 from planning.messages import wording
+from planning.messages.device_domains import domains_used
 from planning.messages.shortfalls import (
     devices_near,
     left_out,
@@ -44,25 +47,28 @@ def decided(
     *,
     in_turn: bool = False,
     devices: Allocations | None = None,
+    fewest: Counts = (),
 ) -> Decision:
     """Return the decision for a solver's answer.
 
     `in_turn`: the plan is the best for the gang alone, but gangs of its priority compete and were planned before it.
     `devices`: the devices of each newly placed member, if they are chosen already, for several gangs together.
+    `fewest`: by level below the node, the fewest domains of any plan that is as good in all goals of the solver; empty
+    if that is unknown (`planning.messages.device_domains`).
     """
     if isinstance(answer, NoPlan):
         return _unplaceable(gang, framing, answer, seconds)
     try:
         if devices is None:
             devices = devices_of_members(framing, [(range(len(answer.nodes)), answer.nodes)], answer.victims)
-        _check_devices(framing, answer, devices)
+        _check_devices(gang, framing, answer, devices)
     except AllotmentError:
         log.exception("gang %s: the devices of its plan are not valid, so the plan is dropped", gang.key)
         return _unplaceable(gang, framing, NoPlan(Proof.UNPROVEN), seconds)
-    return _placed(gang, framing, answer, running, seconds, in_turn=in_turn, devices=devices)
+    return _placed(gang, framing, answer, running, seconds, in_turn=in_turn, devices=devices, fewest=fewest)
 
 
-def _check_devices(framing: Framing, plan: Plan, devices: Allocations) -> None:
+def _check_devices(gang: Gang, framing: Framing, plan: Plan, devices: Allocations) -> None:
     """Raise `AllotmentError` if the devices of the newly placed members are not a valid allocation."""
     if not framing.devices.demands:
         return
@@ -73,7 +79,9 @@ def _check_devices(framing: Framing, plan: Plan, devices: Allocations) -> None:
         if node is not None and pod_set.members[place].node is None and member.pod.key in framing.devices.demands
     ]
     gone = framing.devices.gone | {framing.victims[each].pod.key for each in plan.victims}
-    if wrong := list(faults(placed, gone, framing.devices.devices)):
+    levels = levels_by_pod(gang, framing.topology)
+    devices_given = framing.devices.devices
+    if wrong := [*faults(placed, gone, devices_given), *level_faults(placed, levels, devices_given)]:
         raise AllotmentError("; ".join(wrong))
 
 
@@ -86,12 +94,15 @@ def _placed(
     *,
     in_turn: bool,
     devices: Allocations,
+    fewest: Counts,
 ) -> Decision:
     assignments = _assignments(framing, plan, devices)
+    domains = domains_used(gang, framing, plan, assignments, fewest)
     levels = _levels(gang, framing, plan)
     evictions = tuple(_eviction(framing, position, running) for position in plan.victims)
-    proof = Proof.FEASIBLE if framing.unmodelled else plan.proof
-    in_part = framing.unmodelled and plan.proof is Proof.OPTIMAL
+    unmodelled = (*framing.unmodelled, *domains.not_proven)
+    proof = Proof.FEASIBLE if unmodelled else plan.proof
+    in_part = unmodelled and plan.proof is Proof.OPTIMAL
     message = wording.placed(gang, assignments, levels, evictions, proof, in_turn=in_turn, in_part=bool(in_part))
     count, reasons = left_out(framing, plan)
     return Decision(
@@ -102,15 +113,18 @@ def _placed(
             message,
             *((Shortfall(count, tuple(reasons.items())),) if count else ()),
             _and(wording.stranded(_still_stranded(framing, assignments))),
-            wording.unmodelled(framing.unmodelled),
+            _and(domains.text),
+            wording.unmodelled(unmodelled),
         ),
         assignments=assignments,
         levels=levels,
+        device_levels=domains.levels,
+        device_goals=domains.goals,
         evictions=evictions,
         goals=_in_base_units(framing, plan.goals),
         proof=proof.value,
         topology=framing.topology.name,
-        notes=framing.unmodelled,
+        notes=unmodelled,
         seconds=seconds,
     )
 
@@ -125,7 +139,7 @@ def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[
         offered=_offered(framing, answer),
     )
     needed = needed_members(framing.problem)
-    required = None if gang.required is None else framing.problem.levels[framing.problem.required or 0]
+    required = None if framing.problem.required is None else framing.problem.levels[framing.problem.required]
     if answer is UNFULFILLED:
         message = Message.of(wording.unfulfilled(needed, framing.among_members))
     else:
@@ -223,10 +237,10 @@ def _modes(gang: Gang, framing: Framing) -> dict[int, str]:
     """Return the mode of each level that the gang or one of its pod sets names. "required" overrides "preferred"."""
     modes: dict[int, str] = {}
     for name in (gang.preferred, *(each.preferred for each in gang.pod_sets)):
-        if name is not None:
+        if name is not None and framing.topology.find_below(name) is None:
             modes[level_at(framing.topology, name)] = "preferred"
     for name in (gang.required, *(each.required for each in gang.pod_sets)):
-        if name is not None:
+        if name is not None and framing.topology.find_below(name) is None:
             modes[level_at(framing.topology, name)] = "required"
     return modes
 

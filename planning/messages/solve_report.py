@@ -37,7 +37,7 @@ def gang_report(decision: Decision, *, details: bool = True) -> Json:
         "assignments": _assignments(decision),
         "levels": _levels(decision),
         "victims": _victims(decision),
-        "objective": [_goal(each) for each in decision.goals],
+        "objective": [_goal(each) for each in (*decision.goals, *decision.device_goals)],
         "proof": decision.proof or Proof.UNPROVEN.value,
         "message": decision.message,
         "explanation": _explanation(decision.explanation, details=details),
@@ -98,7 +98,7 @@ def _levels(decision: Decision) -> list[Json]:
             "mode": level.mode,
             "domains": [{"path": list(each.path), "pods": each.pods} for each in level.domains],
         }
-        for level in decision.levels
+        for level in (*decision.levels, *decision.device_levels)
     ]
 
 

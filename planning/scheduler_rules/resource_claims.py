@@ -12,6 +12,7 @@ from cluster.snapshot import Snapshot
 from gangs.model import Gang, ObjectRef
 from kube.objects import Pod
 from kube.requests import extended_resources
+from kube.topology import Topology
 from planning.decision import WaitReason
 from planning.devices.columns import device_columns
 from planning.devices.demands import NotPlannedError, missing
@@ -31,23 +32,30 @@ class UnplannedDevices:
     because: str = ""
     asking: tuple[str, ...] = ()
     resources: tuple[tuple[str, str], ...] = ()
+    level: str = ""
+    """The level below the node that the gang requires although no member has a ResourceClaim; "" if there is none."""
 
     code = WaitReason.RESOURCE_CLAIMS
 
 
-def unplanned_devices(gang: Gang, snapshot: Snapshot) -> UnplannedDevices | None:
+def unplanned_devices(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> UnplannedDevices | None:
     """Return the devices that the gang's unbound members need and that Phalanx does not plan.
+
+    `topology`: the gang's topology, whose levels below the node the gang may require.
+
 
     None if there are none, or if the user ignores them by annotation. If the snapshot has no devices (None), no claims
     are planned.
     """
     if gang.ignores_claims:
         return None
+    if level := _level_without_claims(gang, topology):
+        return UnplannedDevices(gang.source, level=level)
     pods = [member.pod for member in gang.members if not member.pod.bound]
     claiming = tuple(pod.metadata.name for pod in pods if pod.spec.resource_claims)
     because = ""
     if claiming and snapshot.devices is not None:
-        because = _not_planned(gang, snapshot)
+        because = _not_planned(gang, snapshot, topology)
         claiming = claiming if because else ()
     needed = {pod.metadata.name: dict(_of_device_classes(pod, snapshot)) for pod in pods}
     asking = tuple(name for name, resources in needed.items() if resources)
@@ -55,6 +63,21 @@ def unplanned_devices(gang: Gang, snapshot: Snapshot) -> UnplannedDevices | None
         return None
     resources = {resource: by for each in needed.values() for resource, by in each.items()}
     return UnplannedDevices(gang.source, claiming, because, asking, tuple(sorted(resources.items())))
+
+
+def _level_without_claims(gang: Gang, topology: Topology | None) -> str:
+    """Return the level below the node that the gang or a pod set requires, if no pod of it has a ResourceClaim; else
+    "".
+    """
+    if topology is None:
+        return ""
+    for pod_set in gang.pod_sets:
+        named = [name for name in (pod_set.required, gang.required) if name and topology.find_below(name)]
+        own = pod_set.required in named
+        pods = [each.pod for each in gang.members if each.pod_set == pod_set.name or not own]
+        if named and pods and not any(pod.spec.resource_claims for pod in pods):
+            return named[0]
+    return ""
 
 
 def missing_for_claims(gang: Gang, snapshot: Snapshot) -> list[str]:
@@ -65,12 +88,12 @@ def missing_for_claims(gang: Gang, snapshot: Snapshot) -> list[str]:
     return list(dict.fromkeys(name for pod in pods for name in missing(pod, snapshot.devices)))
 
 
-def _not_planned(gang: Gang, snapshot: Snapshot) -> str:
+def _not_planned(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> str:
     """Return what in the claims of the gang is not planned; "" if everything is, or if an object is missing yet."""
     if missing_for_claims(gang, snapshot):
         return ""
     try:
-        device_columns((gang,), snapshot, priority=gang.priority)
+        device_columns((gang,), snapshot, topology, priority=gang.priority)
     except NotPlannedError as error:
         return str(error)
     return ""

@@ -138,7 +138,7 @@ def test_the_controller_does_not_plan_shares_of_devices_which_it_does_not_hold()
     assert decision.gang is not None
     live = replace(run.snapshot, version="7")
     with pytest.raises(NotPlannedError, match="devices that several claims share, which are not held yet"):
-        device_columns([decision.gang], live, priority=0)
+        device_columns([decision.gang], live, None, priority=0)
 
 
 def test_an_observed_device_that_several_claims_share_is_not_planned() -> None:

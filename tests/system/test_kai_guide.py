@@ -121,7 +121,7 @@ def test_the_guide_step_by_step(phalanx: Phalanx) -> None:
     # Step 4: no restart is needed; admission warns about levels that it cannot place by
     told = guide.apply("tas-config.yaml")
     for level in ("gpu", "numa-node"):
-        assert f'"{level}" lies below the node: pods are placed on nodes, and the node chooses inside' in told
+        assert f'"{level}" lies below the node: it counts for ResourceClaims' in told
     # Step 5: 4 pods of 2 GPUs fill one node
     told = guide.apply("topology-aware-training.yaml")
     assert "gang ml-training/ddp-training-tas: waits for 4 more pods: 0 of 4 exist" in told

@@ -1,0 +1,206 @@
+"""The fewest domains of the levels below the node in which one node can give claims their devices."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations, islice
+
+import numpy as np
+
+from cluster.devices.inventory import Flags, IntColumn, Inventory
+from planning.devices.demands import Asked, ClaimDemand, Request
+from planning.devices.domains import DomainLevel, constrained
+from planning.devices.kinds import accepted
+from planning.devices.node_search import Choice
+
+MOST_TRIES = 300
+"""The most sets of domains that are tried on one node: all sets of eight domains, which is 255, and some more. One try
+takes up to some milliseconds.
+"""
+
+Claims = Sequence[tuple[str, ClaimDemand]]
+"""Claims, each with its pod (`namespace/name`)."""
+Serve = Callable[[Flags, Claims], list[Choice] | None]
+"""Returns the devices of each claim, of the devices of the inventory with a flag; None if these do not suffice."""
+Counts = tuple[tuple[int, int], ...]
+"""By level: the number of domains that the gang uses, and the sum of the numbers that its members use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fewest:
+    """Devices in the fewest domains. `exact`: whether a node with these free devices can do with no smaller `counts`.
+
+    Counts are compared level by level, a wider level first, and first by the domains of the gang.
+    """
+
+    counts: Counts
+    choices: list[Choice]
+    exact: bool
+
+
+@dataclass(slots=True)
+class FewestDomains:
+    """Searches the fewest domains on one node, for claims of one gang.
+
+    At each level, all sets of domains are tried, the smallest first. If the devices of a set suffice while each claim
+    gets devices of one domain only, no smaller sum over the members exists. Otherwise the claims of the first members
+    get devices of one domain, as far as the other claims get devices, too. This sum is not proven to be the smallest.
+
+    `held`: the devices on this node that running members of the gang have, as positions in the inventory. Their domains
+    count, so other devices of them are preferred. `levels`: the widest first.
+    """
+
+    node: str
+    claims: Claims
+    held: Sequence[int]
+    levels: Sequence[DomainLevel]
+    inventory: Inventory
+    serve: Serve
+    cut_off: bool = False
+    """Whether a search of `serve` took too long, so that its result is unknown. `serve` sets it."""
+    _tries: int = 0
+    _wanted: list["_Wanted"] = field(default_factory=list)
+
+    def search(self, free: Flags) -> Fewest | None:
+        """Return the devices; None if these free devices do not suffice for the claims."""
+        self._tries = 0
+        asked = [claim.asked for _, claim in self.claims]
+        self._wanted = [_Wanted(level, asked, self.inventory) for level in self.levels]
+        choices = self._search(0, free, self.claims)
+        if choices is None:
+            return None
+        counts = self._counts(choices)
+        least = [len({pod for pod, claim in self.claims if each.takes(claim.asked)}) for each in self._wanted]
+        spread = [members > few for (_, members), few in zip(counts, least, strict=True)]
+        exact = self._tries <= MOST_TRIES and not self.cut_off and not any(spread[:-1])
+        return Fewest(counts, choices, exact)
+
+    def _search(self, depth: int, free: Flags, claims: Claims) -> list[Choice] | None:
+        """Return devices in the fewest domains of the levels from the one at `depth` on."""
+        if depth == len(self.levels):
+            self._tries += 1
+            return self.serve(free, claims) if self._tries <= MOST_TRIES else None
+        level = self.levels[depth]
+        bound = [(pod, constrained(claim, level, self.inventory)) for pod, claim in claims]
+        for sets in self._sets(depth, free):
+            for some in (bound, claims) if bound != claims else (claims,):
+                found = [each for kept in sets if (each := self._search(depth + 1, kept, some)) is not None]
+                if found:
+                    best = min(found, key=self._counts)
+                    return best if some is bound else self._bound_one_by_one(depth, free, claims, best)
+        return self.serve(free, claims) if self._tries > MOST_TRIES else None
+
+    def _bound_one_by_one(self, depth: int, free: Flags, claims: Claims, choices: list[Choice]) -> list[Choice]:
+        """Return devices in as many domains, but of one domain for each claim as far as that is possible, the claims
+        of the first members first.
+        """
+        level, content = self.levels[depth], self.inventory.content
+        used = {int(level.of_content[content[position]]) for choice in choices for _, position in choice}
+        kept = self._only(depth, free, {*used, *self._held(depth)})
+        every = list(claims)
+        for place, (pod, claim) in enumerate(claims):
+            tried = [*every[:place], (pod, constrained(claim, level, self.inventory)), *every[place + 1 :]]
+            if tried != every and (found := self.serve(kept, tried)) is not None:
+                every, choices = tried, found
+        return choices
+
+    def _sets(self, depth: int, free: Flags) -> Iterator[list[Flags]]:
+        """Yield the free devices without those outside a set of domains, for all sets of one size, the smallest first.
+
+        Sets with too few devices are left out.
+        """
+        level, wanted, content = self.levels[depth], self._wanted[depth], self.inventory.content
+        held = self._held(depth)
+        here = np.array(self.inventory.on(self.node), dtype=np.int64)
+        mine = here[wanted.contents[content[here]]]
+        domain, room = level.of_content[content[mine]], np.where(free[mine], shares(self.inventory)[content[mine]], 0)
+        rooms = {each: int(room[domain == each].sum()) for each in dict.fromkeys(domain.tolist())}
+        further = [each for each, amount in rooms.items() if amount and each not in held]
+        least = wanted.devices - sum(rooms.get(each, 0) for each in held)
+        for size in range(len(further) + 1):
+            sets = (some for some in combinations(further, size) if sum(rooms[each] for each in some) >= least)
+            yield [self._only(depth, free, {*held, *some}) for some in islice(sets, MOST_TRIES)]
+
+    def _only(self, depth: int, free: Flags, domains: Collection[int]) -> Flags:
+        """Return the free devices without those that count for the level and are in another domain of this node."""
+        here = np.array(self.inventory.on(self.node), dtype=np.int64)
+        content = self.inventory.content[here]
+        outside = ~np.isin(self.levels[depth].of_content[content], list(domains))
+        kept: Flags = free.copy()
+        kept[here[self._wanted[depth].contents[content] & outside]] = False
+        return kept
+
+    def _held(self, depth: int) -> set[int]:
+        level, wanted = self.levels[depth], self._wanted[depth]
+        contents = (int(self.inventory.content[each]) for each in self.held)
+        return {int(level.of_content[content]) for content in contents if wanted.counts(content)}
+
+    def _counts(self, choices: list[Choice]) -> Counts:
+        """Count the domains of a choice."""
+        found = []
+        for depth, level in enumerate(self.levels):
+            wanted = self._wanted[depth]
+            pairs = {
+                (pod, int(level.of_content[content]))
+                for (pod, _), choice in zip(self.claims, choices, strict=True)
+                for request, position in choice
+                if not request.admin and wanted.counts(content := int(self.inventory.content[position]))
+            }
+            found.append((len({domain for _, domain in pairs} | self._held(depth)), len(pairs)))
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """The demand of claims at a level: the contents of the devices that count for it, and the least number of them."""
+
+    level: DomainLevel
+    claims: Sequence[Asked]
+    inventory: Inventory
+
+    def counts(self, content: int) -> bool:
+        """Return whether a device with this content is in a domain of the level."""
+        return bool(self.contents[content]) or bool(self.level.of_content[content] >= 0)
+
+    @cached_property
+    def contents(self) -> Flags:
+        """The contents that a request with devices of the level accepts."""
+        return counted_contents(self.claims, self.level, self.inventory)
+
+    def takes(self, asked: Asked) -> bool:
+        """Return whether the claim takes such devices, whatever its alternatives."""
+        return least_devices(asked, self.level, self.inventory) > 0
+
+    @cached_property
+    def devices(self) -> int:
+        """The number of these devices that the claims take at least."""
+        return sum(least_devices(asked, self.level, self.inventory) for asked in self.claims)
+
+
+_UNLIMITED = 1_000_000
+"""More claims than one node can have."""
+
+
+def shares(inventory: Inventory) -> IntColumn:
+    """Return, by content, how many claims may get one device: 1, or any number if claims can share it."""
+    return np.array(
+        [_UNLIMITED if each.device.allow_multiple_allocations else 1 for each in inventory.contents], dtype=np.int64
+    )
+
+
+def counted_contents(claims: Sequence[Asked], level: DomainLevel, inventory: Inventory) -> Flags:
+    """Return the contents that a request of the claims accepts, of requests whose devices have domains of the level."""
+    found = np.zeros(len(inventory.contents), dtype=np.bool_)
+    for request in {one for asked in claims for alternatives in asked.requests for one in alternatives}:
+        if level.concerns(request, inventory):
+            found |= accepted(request.kind, inventory)
+    return found
+
+
+def least_devices(asked: Asked, level: DomainLevel, inventory: Inventory) -> int:
+    """Return how many devices with domains of the level the claim takes at least, whatever its alternatives."""
+
+    def taken(request: Request) -> int:
+        return max(1, request.count) if level.concerns(request, inventory) else 0
+
+    return sum(min(map(taken, alternatives)) for alternatives in asked.requests)

@@ -1,0 +1,217 @@
+"""Levels below the node: a topology names an attribute of devices, such as the NVLink domain."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import device_scenes as devices
+import scenes
+
+from planning.decision import Decision, Outcome
+from planning.messages.solve_report import solve_report
+
+ATTRIBUTE = f"{devices.DRIVER}/nvlinkDomain"
+NODES = """
+r1: n1 n2
+r2: n3 n4
+"""
+
+
+def topology(*below: scenes.Manifest, racks: bool = True) -> scenes.Manifest:
+    """Racks, nodes, and below them the NVLink domains, or these levels."""
+    levels = [
+        *([{"name": "rack", "nodeLabel": scenes.label("rack")}] if racks else []),
+        *(below or [{"name": "nvlink", "deviceAttribute": ATTRIBUTE}]),
+    ]
+    return {
+        "apiVersion": "phalanx.dev/v1alpha1",
+        "kind": "Topology",
+        "metadata": {"name": "datacenter"},
+        "spec": {"levels": levels},
+    }
+
+
+def gpus(domains: str) -> list[scenes.Manifest]:
+    """GPUs with these NVLink domains, one character each; "-" for a GPU without a domain."""
+    return [
+        devices.device(f"gpu-{place}", attributes={} if domain == "-" else {"nvlinkDomain": int(domain)})
+        for place, domain in enumerate(domains)
+    ]
+
+
+def cluster(template: scenes.Manifest | None = None, **by_node: str) -> list[scenes.Manifest]:
+    """The nodes with GPUs in these NVLink domains, the class, and a template `pair` of two GPUs, or this template."""
+    slices = [devices.resource_slice(node, gpus(domains)) for node, domains in by_node.items()]
+    pair = template or devices.template(devices.request(count=2), name="pair")
+    return [*scenes.nodes(NODES, ["rack"]), devices.device_class(), pair, *slices]
+
+
+def members(count: int, of: str = "llm", **more: Any) -> list[scenes.Manifest]:
+    """Pods of the gang with a claim of the template `pair` each."""
+    return scenes.members(count, of, **{"cpu": 1, **devices.of_template("pair"), **more})
+
+
+def decided(*parts: Any, below: Sequence[scenes.Manifest] = (), **options: Any) -> Decision:
+    """The decision for the one gang in these manifests."""
+    run = scenes.solved(topology(*below), *parts, **options)
+    assert not run.mistakes, run.mistakes
+    (decision,) = run.decisions
+    return decision
+
+
+def got(decision: Decision) -> list[str]:
+    """The devices of each member."""
+    return [
+        " ".join(each.device.device for claim in assignment.devices for each in claim.devices)
+        for assignment in decision.assignments
+    ]
+
+
+def domains(decision: Decision) -> list[tuple[str, int]]:
+    """The used domains of the levels below the node with their numbers of members."""
+    return [("/".join(one.path), one.pods) for level in decision.device_levels for one in level.domains]
+
+
+def test_a_required_level_binds_the_devices_of_each_pod() -> None:
+    decision = decided(cluster(n1="010", n2="0011"), scenes.gang(minMember=2, required="nvlink"), members(2))
+    assert got(decision) == ["gpu-0 gpu-1", "gpu-2 gpu-3"]
+    assert decision.message == ("2 pods fit on n2, proven optimal; their devices are in 2 domains of nvlink")
+    report = solve_report([decision])["gangs"][0]
+    assert report["levels"][-1] == {
+        "level": "nvlink",
+        "label": ATTRIBUTE,
+        "mode": "required",
+        "domains": [{"path": ["r1", "n2", "0"], "pods": 1}, {"path": ["r1", "n2", "1"], "pods": 1}],
+    }
+    assert report["objective"][-1] == {
+        "goal": "compactness/nvlink",
+        "value": 2,
+        "bound": 2,
+        "parts": {"gang": 2, "members": 2},
+    }
+
+
+def test_three_devices_in_two_domains_hold_no_second_pair() -> None:
+    decision = decided(cluster(n1="0101", n2="01"), scenes.gang(minMember=3, required="nvlink"), members(3))
+    assert (decision.outcome, decision.proof) == (Outcome.UNPLACEABLE, "Infeasible")
+
+
+def test_without_the_level_the_pairs_may_be_apart() -> None:
+    decision = decided(cluster(n1="01", n2="01"), scenes.gang(minMember=2), members(2))
+    assert decision.outcome is Outcome.PLACED
+    assert domains(decision) == [("r1/n1/0", 1), ("r1/n1/1", 1), ("r1/n2/0", 1), ("r1/n2/1", 1)]
+
+
+def test_four_pairs_are_in_two_domains_of_four() -> None:
+    decision = decided(cluster(n3="01010101"), scenes.gang(minMember=4, preferred="nvlink"), members(4))
+    assert decision.proof == "Optimal"
+    assert domains(decision) == [("r2/n3/0", 2), ("r2/n3/1", 2)]
+
+
+def test_two_pairs_are_in_one_domain_though_the_first_devices_are_in_two() -> None:
+    decision = decided(cluster(n3="01101010"), scenes.gang(minMember=2, preferred="nvlink"), members(2))
+    assert decision.message == "2 pods fit on n3, proven optimal; their devices are in 1 domain of nvlink"
+    assert got(decision) == ["gpu-0 gpu-3", "gpu-5 gpu-7"]
+
+
+def test_of_two_equally_good_nodes_the_one_with_fewer_domains_is_chosen() -> None:
+    decision = decided(cluster(n1="0011", n2="0000"), scenes.gang(minMember=2, preferred="nvlink"), members(2))
+    assert {each.node for each in decision.assignments} == {"n2"}
+    assert (decision.proof, domains(decision)) == ("Optimal", [("r1/n2/0", 2)])
+
+
+def test_a_node_with_more_capacity_left_is_not_chosen_for_fewer_domains() -> None:
+    """Waste precedes: n1 is filled, n2 would keep a GPU. That n1 needs two domains is proven to be the best."""
+    decision = decided(cluster(n1="0011", n2="00000"), scenes.gang(minMember=2, preferred="nvlink"), members(2))
+    assert {each.node for each in decision.assignments} == {"n1"}
+    assert (decision.proof, domains(decision)) == ("Optimal", [("r1/n1/0", 1), ("r1/n1/1", 1)])
+
+
+def test_over_several_nodes_fewer_domains_are_not_ruled_out() -> None:
+    decision = decided(
+        cluster(n1="0011", n2="0011", n3="0000", n4="0000"), scenes.gang(minMember=4, preferred="nvlink"), members(4)
+    )
+    assert decision.device_goals[0].bound == 2
+    if len(domains(decision)) > 2:
+        assert decision.proof == "Feasible"
+        assert "other nodes on which fewer than 4 domains of nvlink may suffice" in decision.message
+
+
+def test_a_running_member_keeps_its_domain_and_draws_the_others() -> None:
+    claim = devices.claim(
+        "running", devices.request(count=2), devices=[("n1", "gpu-2"), ("n1", "gpu-3")], pods=["llm-9"]
+    )
+    before = scenes.pod(
+        "llm-9",
+        gang="llm",
+        cpu=1,
+        priority=0,
+        nodeName="n1",
+        resourceClaims=[{"name": "gpu", "resourceClaimName": "running"}],
+    )
+    decision = decided(cluster(n1="00111100"), claim, before, scenes.gang(minMember=2, preferred="nvlink"), members(1))
+    assert domains(decision) == [("r1/n1/1", 2)]
+    assert decision.proof == "Optimal"
+
+
+def test_devices_without_the_attribute_are_one_further_domain() -> None:
+    decision = decided(cluster(n1="0--0"), scenes.gang(minMember=2, preferred="nvlink"), members(2))
+    assert domains(decision) == [("r1/n1/(none)", 1), ("r1/n1/0", 1)]
+    bound = decided(cluster(n1="0--0"), scenes.gang(minMember=2, required="nvlink"), members(2))
+    assert bound.proof == "Infeasible"
+
+
+def test_the_wider_level_precedes_the_narrower() -> None:
+    below = [
+        {"name": "numa", "deviceAttribute": f"{devices.DRIVER}/numa"},
+        {"name": "nvlink", "deviceAttribute": ATTRIBUTE},
+    ]
+    every = [
+        devices.device(f"gpu-{place}", attributes={"numa": numa, "nvlinkDomain": domain})
+        for place, (numa, domain) in enumerate([(0, 0), (1, 0), (1, 1), (1, 2), (0, 0), (0, 3), (1, 3)])
+    ]
+    parts = [*cluster(), devices.resource_slice("n1", every)]
+    decision = decided(*parts, scenes.gang(minMember=2, preferred="nvlink"), members(2), below=below)
+    assert [(each.level, len(each.domains)) for each in decision.device_levels] == [("numa", 1), ("nvlink", 4)]
+
+
+def test_several_gangs_are_planned_together_with_their_levels() -> None:
+    parts = cluster(n1="00110011")
+    run = scenes.solved(
+        topology(),
+        parts,
+        scenes.gang("a", minMember=2, required="nvlink"),
+        members(2, "a"),
+        scenes.gang("b", minMember=2, required="nvlink"),
+        members(2, "b"),
+    )
+    assert [each.outcome for each in run.decisions] == [Outcome.PLACED] * 2
+    assert not run.mistakes
+
+
+def test_a_level_that_no_device_publishes_keeps_the_gang_waiting() -> None:
+    decision = decided(cluster(n1="----"), scenes.gang(minMember=2, required="nvlink"), members(2))
+    assert decision.outcome is Outcome.WAITING
+    assert f"no selected device in a ResourceSlice has the attribute ({ATTRIBUTE})" in decision.message
+
+
+def test_a_level_below_the_node_waits_for_pods_with_claims() -> None:
+    decision = decided(cluster(n1="0011"), scenes.gang(minMember=2, required="nvlink"), scenes.members(2, cpu=1))
+    assert (decision.outcome, decision.message) == (
+        Outcome.WAITING,
+        (
+            'stays gated: level "nvlink" is a level of devices, and no pod has resource claims (spec.resourceClaims); '
+            "claim the devices, or require a level of nodes"
+        ),
+    )
+
+
+def test_a_pod_set_has_its_own_level() -> None:
+    spec = [{"name": "a", "count": 1, "required": "nvlink"}, {"name": "b", "count": 1}]
+    pods = [
+        *scenes.members(1, "llm", cpu=1, pod_set="b", **devices.of_template("pair")),
+        scenes.pod("other", gang="llm", pod_set="a", cpu=1, priority=0, **devices.of_template("pair")),
+    ]
+    decision = decided(cluster(n1="0110"), scenes.gang(podSets=spec), pods)
+    assert decision.outcome is Outcome.PLACED
+    apart = decided(cluster(n1="0123"), scenes.gang(podSets=spec), pods)
+    assert apart.proof == "Infeasible"
