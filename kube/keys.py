@@ -114,6 +114,14 @@ YIELDING = "yielding"
 DEVICES_TAKEN = "phalanx.dev/devices-taken"
 """The key of the taint in these rules."""
 
+CONVERTED = "phalanx.dev/converted-resources"
+"""Pod annotation, written at the CREATE of a member: its requests for extended resources, which became claims.
+
+The webhook writes it (`cluster.devices.extended_resources`).
+"""
+CLAIM_ENTRY = "phalanx-extended-resources"
+"""The entry of `spec.resourceClaims` of a converted pod. Also a label of the templates that the entries name."""
+
 SYSTEM_NAMESPACE = "phalanx-system"
 CONTROLLER_LEASE = "phalanx-controller"
 REPORTING_CONTROLLER = "phalanx.dev/controller"

@@ -4,14 +4,11 @@ The stock scheduler would bind such members one by one, for as long as devices l
 So such a gang stays gated. The annotation `phalanx.dev/ignore-resource-claims` releases it.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cluster.classes import IMPLICIT_RESOURCE
+from cluster.devices.extended_resources import provided_by_classes
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, ObjectRef
-from kube.objects import Pod
-from kube.requests import extended_resources
 from planning.decision import WaitReason
 from planning.devices.columns import device_columns
 from planning.devices.demands import NotPlannedError, missing
@@ -23,7 +20,9 @@ class UnplannedDevices:
 
     `claiming`: names of the pods with `spec.resourceClaims` that are not planned. `because`: what in these claims is
     not planned; "" if no claim is planned at all. `asking`: names of the pods that request extended resources of
-    DeviceClasses. `resources`: these resources, each with its DeviceClass. `source`: the object that asks for the gang.
+    DeviceClasses, and whose requests have not become claims. `resources`: these resources, each with its DeviceClass.
+    `converts`: whether the requests of new pods become claims, so that recreated pods would be planned. `source`: the
+    object that asks for the gang.
     """
 
     source: ObjectRef
@@ -31,6 +30,7 @@ class UnplannedDevices:
     because: str = ""
     asking: tuple[str, ...] = ()
     resources: tuple[tuple[str, str], ...] = ()
+    converts: bool = False
 
     code = WaitReason.RESOURCE_CLAIMS
 
@@ -49,12 +49,14 @@ def unplanned_devices(gang: Gang, snapshot: Snapshot) -> UnplannedDevices | None
     if claiming and snapshot.devices is not None:
         because = _not_planned(gang, snapshot)
         claiming = claiming if because else ()
-    needed = {pod.metadata.name: dict(_of_device_classes(pod, snapshot)) for pod in pods}
+    of_nodes, classes = snapshot.allocatable_resources, snapshot.device_classes
+    needed = {pod.metadata.name: provided_by_classes(pod.spec, classes, of_nodes) for pod in pods}
     asking = tuple(name for name, resources in needed.items() if resources)
     if not claiming and not asking:
         return None
     resources = {resource: by for each in needed.values() for resource, by in each.items()}
-    return UnplannedDevices(gang.source, claiming, because, asking, tuple(sorted(resources.items())))
+    converts = snapshot.devices is not None
+    return UnplannedDevices(gang.source, claiming, because, asking, tuple(sorted(resources.items())), converts)
 
 
 def missing_for_claims(gang: Gang, snapshot: Snapshot) -> list[str]:
@@ -74,14 +76,3 @@ def _not_planned(gang: Gang, snapshot: Snapshot) -> str:
     except NotPlannedError as error:
         return str(error)
     return ""
-
-
-def _of_device_classes(pod: Pod, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """Yield the extended resources of the pod that only a DeviceClass provides, each with the name of the class."""
-    for resource in extended_resources(pod.spec):
-        if resource in snapshot.allocatable_resources:
-            continue
-        if resource.startswith(IMPLICIT_RESOURCE):
-            yield resource, resource.removeprefix(IMPLICIT_RESOURCE)
-        elif resource in snapshot.device_classes:
-            yield resource, snapshot.device_classes[resource]
