@@ -2,7 +2,7 @@
 
 kube-scheduler creates the claim for such a request itself while it binds the pod, and deletes a claim of another client
 (1.37, `extendeddynamicresources.go`). So no other client can hold the devices. The webhook therefore replaces the
-requests of a gang's member by a claim from a template. The claim has the requests that the scheduler's claim would have.
+requests of a gang's member by a claim from a template, with the requests that the scheduler's claim would have.
 """
 
 import hashlib
@@ -198,7 +198,9 @@ def as_written(pod: Pod) -> Pod:
 def _with(container: Container, amounts: Mapping[str, int]) -> Container:
     added = {name: str(value) for name, value in amounts.items()}
     old = container.resources
-    return replace(container, resources=replace(old, requests={**old.requests, **added}, limits={**old.limits, **added}))
+    return replace(
+        container, resources=replace(old, requests={**old.requests, **added}, limits={**old.limits, **added})
+    )
 
 
 def converted_amounts(pod: Pod) -> Mapping[str, Mapping[str, int]]:

@@ -49,7 +49,9 @@ def unused_devices(members: Iterable[Member], snapshot: Snapshot) -> tuple[str, 
     for resource in sorted(asked & allocatable):
         name = snapshot.device_classes.get(resource, "")
         if name in devices.classes and _elsewhere(resource, devices.classes[name], devices.inventory, snapshot):
-            found.append(f"devices of DeviceClass {name} for {resource} on nodes without status.allocatable[{resource}]")
+            found.append(
+                f"devices of DeviceClass {name} for {resource} on nodes without status.allocatable[{resource}]"
+            )
     return tuple(found)
 
 
