@@ -14,6 +14,7 @@ from cluster.snapshot import Snapshot
 from gangs.model import Gang
 from kube.objects import Pod, PriorityClass
 from kube.placeholders import to_come
+from planning.devices.charges import with_charges
 from planning.devices.implied_claims import with_implied_claims
 
 NEVER = "Never"
@@ -46,11 +47,12 @@ def missing_class(pod: Pod, classes: Mapping[str, PriorityClass]) -> str:
 
 
 def with_priorities(gang: Gang, snapshot: Snapshot) -> Gang:
-    """Return the gang with every member's pod as admission would change it (`admitted`, `with_implied_claims`).
+    """Return the gang with every member's pod as admission would change it (`admitted`, `with_implied_claims`), and
+    with the devices that count in its queue's quotas (`with_charges`).
 
-    If no pod changes, the result is the same object.
+    If nothing changes, the result is the same object.
     """
-    return with_implied_claims(_with_classes(gang, snapshot), snapshot)
+    return with_charges(with_implied_claims(_with_classes(gang, snapshot), snapshot), snapshot)
 
 
 def _with_classes(gang: Gang, snapshot: Snapshot) -> Gang:

@@ -1,4 +1,4 @@
-"""A gang whose pods request an extended resource of a DeviceClass, on a real control plane with both servers of Phalanx.
+"""Gangs whose pods request an extended resource of a DeviceClass, on a real control plane with both servers.
 
 rack r0: n0 n1      rack r1: n2 n3      each node: 64 cpu, 4 devices, no allocatable of the resource
 """
@@ -9,6 +9,7 @@ import pytest
 import yaml
 from device_scene import GANGS, PODS, RESOURCE, TEMPLATES, DeviceScene, Object, device_scene, devices_of, gang
 from kubernetes.client.exceptions import ApiException
+from system_fixtures import LEASE_SECONDS, TIMEOUT_SECONDS
 
 from cluster.api.connecting import connect
 from controlplane.deployment import Deployment
@@ -25,7 +26,10 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeviceScene]:
     """The control plane of this file, with the webhook and a controller. The class `gpu` provides the resource."""
     with device_scene(tmp_path_factory.mktemp("audit")) as scene:
         scene.patch(f"{RESOURCE}/deviceclasses/gpu", {"spec": {"extendedResourceName": GPU}})
-        Deployment(scene.plane).start_servers()
+        forecast = ("--forecast-seconds", TIMEOUT_SECONDS - 5)
+        Deployment(
+            scene.plane, LEASE_SECONDS, timeout_seconds=TIMEOUT_SECONDS, webhook_options=forecast
+        ).start_servers()
         yield scene
         for name in ("controller", "webhook"):
             print(f"--- {name}\n{scene.plane.program(name).tail()}")  # noqa: T201 - for the report of a failed test
