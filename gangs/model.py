@@ -151,7 +151,7 @@ class Member:
     None: the natural order of the names decides (`kube.names`).
     """
     charge: Charge | None = None
-    """What the member uses of its queue's quotas, if devices are counted; None: the requests of the pod."""
+    """The quotas that the member uses in its queue, if devices are counted; None: the requests of the pod."""
 
 
 class Unwanted(NamedTuple):

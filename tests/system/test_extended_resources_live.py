@@ -13,6 +13,7 @@ from system_fixtures import LEASE_SECONDS, TIMEOUT_SECONDS
 
 from cluster.api.connecting import connect
 from controlplane.deployment import Deployment
+from controlplane.running.stages import GOES_ON
 from kube.keys import CONVERTED, PLAN, SYSTEM_NAMESPACE
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.long]
@@ -49,11 +50,17 @@ def container(devices: int) -> Object:
 def job(name: str, size: int, devices: int) -> Object:
     """A Job that is a gang, as its user writes it."""
     spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "containers": [container(devices)]}
+    going_on = {"annotations": {GOES_ON: "true"}}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {"name": name, "namespace": "default", "annotations": {"phalanx.dev/gang": "true"}},
-        "spec": {"parallelism": size, "completions": size, "backoffLimit": 50, "template": {"spec": spec}},
+        "spec": {
+            "parallelism": size,
+            "completions": size,
+            "backoffLimit": 50,
+            "template": {"metadata": going_on, "spec": spec},
+        },
     }
 
 
@@ -75,7 +82,7 @@ def used(scene: DeviceScene, name: str) -> dict[str, str]:
 
 
 def test_a_job_starts_whole_on_its_planned_devices(scene: DeviceScene) -> None:
-    """Its second apply changes nothing, a pod that is made again gets its own claim, and quotas count the devices."""
+    """A second apply changes nothing. A recreated pod gets a claim of its own. Quotas count the devices."""
     hard = {f"requests.{GPU}": "100", "gpu.deviceclass.resource.k8s.io/devices": "100"}
     scene.ask("POST", QUOTAS, {"metadata": {"name": "gpus"}, "spec": {"hard": hard}})
     mark, manifest = scene.mark(), job("llm", 4, 2)
