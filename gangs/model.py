@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
-from gangs.quota_model import Account
+from gangs.quota_model import Account, Charge
 from kube.node_rules import NodeRule
 from kube.objects import NodeAffinity, Pod, PreferredSchedulingTerm
 from kube.placeholders import to_come
@@ -150,6 +150,8 @@ class Member:
 
     None: the natural order of the names decides (`kube.names`).
     """
+    charge: Charge | None = None
+    """The quotas that the member uses in its queue, if devices are counted; None: the requests of the pod."""
 
 
 class Unwanted(NamedTuple):

@@ -1,6 +1,7 @@
 """Queues, quotas, flavors and cohorts in one form for all dialects. The terms are Kueue's."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from kube.objects import LabelSelector, Taint, Toleration
 
@@ -81,6 +82,32 @@ class Cohort:
 
 
 @dataclass(frozen=True, slots=True)
+class DeviceQuotas:
+    """How quotas count devices (Kueue's `resources.deviceClassMappings`). `source`: the object that says so.
+
+    `resources`: by DeviceClass, the resource of the quotas as which its devices count. `uncounted`: by DeviceClass, the
+    setting that Phalanx does not count by. `problem`: what in `source` must be corrected first; "" if nothing.
+    """
+
+    source: str
+    resources: Mapping[str, str] = field(default_factory=dict)
+    uncounted: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """The quotas that a member uses in its queue, if they are not just the requests of its pod.
+
+    `amounts`: by resource, in base units. `problem`: the reason why the devices cannot be counted, as the thing that the
+    gang waits for; "" if they can.
+    """
+
+    amounts: Mapping[str, int]
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Account:
     """The queue whose quota a gang uses, and everything that is needed to compute the available quota.
 
@@ -103,6 +130,8 @@ class Account:
 
     If true, a gang that names a level cannot use flavors without a topology.
     """
+    devices: DeviceQuotas | None = None
+    """How the quotas count devices; None: they count no devices of claims."""
 
     def flavor(self, name: str) -> Flavor:
         """Return the flavor with this name. Raises KeyError if there is none."""

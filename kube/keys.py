@@ -114,6 +114,13 @@ YIELDING = "yielding"
 DEVICES_TAKEN = "phalanx.dev/devices-taken"
 """The key of the taint in these rules."""
 
+CONVERTED = "phalanx.dev/converted-resources"
+"""Pod annotation, written at the CREATE of a member: its requests for extended resources, which became a claim
+(`cluster.devices.extended_resources`). Label "true" of the ResourceClaimTemplate from which the claim is created.
+"""
+CLAIM_ENTRY = "phalanx-extended-resources"
+"""The entry of `spec.resourceClaims` for the claim that replaced requests for extended resources."""
+
 SYSTEM_NAMESPACE = "phalanx-system"
 CONTROLLER_LEASE = "phalanx-controller"
 REPORTING_CONTROLLER = "phalanx.dev/controller"

@@ -9,6 +9,7 @@ from cluster.snapshot import Snapshot
 from gangs.model import Gang, GangKey
 from gangs.quota_model import Account, ClusterQueue
 from kube.quantities import LARGEST, amount
+from planning.devices.charges import with_charges
 from planning.gang_order import in_order
 from planning.planner import is_pending
 from planning.quota.start_estimates import EstimatedStart, ExpectedEnds, estimated_starts, nearest_ends
@@ -102,6 +103,7 @@ def queue_reports(
                 accounts |= {each.name: (each, account) for each in account.cohort if each.name not in accounts}
             accounts[account.queue.name] = account.queue, account
             charged.setdefault(account.queue.name, []).append(gang)
+    charged = {name: [with_charges(each, snapshot) for each in own] for name, own in charged.items()}
     usage = usage_of(gangs, snapshot)
     total, ends = usage.in_total(), () if now is None else nearest_ends(usage, expected, now)
     reports = []

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from cluster.caches.cache import ClusterCache
+from cluster.devices.holdings import DeviceView
 from cluster.snapshot import Snapshot
 from gangs.dialects.concerned import examples_of, pods_about
 from gangs.incremental.dependencies import ReadInput
@@ -80,6 +81,9 @@ class Picture(Protocol):
 
     def snapshot(self) -> Snapshot:
         """The snapshot of nodes, their free capacity, and the pods that use it. The object stays until it changes."""
+
+    def devices(self) -> DeviceView:
+        """The DeviceClasses and claims. `known`: whether the installation may read them."""
 
     def age(self) -> float:
         """Seconds since the caches last heard from the API server."""
@@ -172,6 +176,10 @@ class LivePicture:
     def snapshot(self) -> Snapshot:
         """The snapshot of nodes, their free capacity, and the pods that use it."""
         return self._cache.snapshot()
+
+    def devices(self) -> DeviceView:
+        """The DeviceClasses and claims. `known`: whether the installation may read them."""
+        return self._cache.devices()
 
     def age(self) -> float:
         """Seconds since the last message of the API server, on the watch that has been silent longest."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from cluster.devices.allocation import AllocatedDevice, ClaimAllocation, DeviceId
 from cluster.devices.capacity import Amounts
+from cluster.devices.extended_resources import template_of
 from cluster.devices.inventory import IntColumn, Inventory, inventory_of
 from kube.devices import (
     DeviceClass,
@@ -108,6 +109,8 @@ class Devices:
                 found.append(PodClaim(entry, claim, wanted="" if claim is not None else f"ResourceClaim {named}"))
                 continue
             source = self.templates.get(f"{namespace}/{template}")
+            if source is None and (of_conversion := template_of(pod)) and of_conversion.metadata.name == template:
+                source = of_conversion  # the controller creates it when the pod exists
             wanted = "" if source is not None else f"ResourceClaimTemplate {template}"
             found.append(PodClaim(entry, None, source, wanted))
         return found

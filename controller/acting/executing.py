@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from cluster.snapshot import Snapshot
+from controller.acting.claim_templates import ClaimTemplates
 from controller.acting.holding import DeviceHolder, DeviceStep
 from controller.acting.placeholders import HoldingClasses, free, hold, must_wait, swap
 from controller.acting.probe import Probes
@@ -73,6 +74,7 @@ class PlanExecutor:
         self._error_backoff = error_backoff
         self._probes = probes
         self._devices = DeviceHolder(writer, clock=clock)
+        self._claim_templates = ClaimTemplates(writer)
         self._unfinished = UnfinishedSteps(reporter)
         self._classes = HoldingClasses(writer)
 
@@ -102,9 +104,10 @@ class PlanExecutor:
 
     def _step(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
         self._unfinished.settle(gang_state, partial(_members, gang_state))
+        effects = self._claim_templates.provide(gang_state, cluster_view)
         if isinstance(gang_state.step, DeviceStep):
-            return self._devices.act(gang_state, gang_state.step, cluster_view)
-        return self._act(gang_state, cluster_view)
+            return effects.then(self._devices.act(gang_state, gang_state.step, cluster_view))
+        return effects.then(self._act(gang_state, cluster_view))
 
     def _act(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
         effects = NO_EFFECTS

@@ -14,6 +14,7 @@ from gangs.held_nodes import held_node
 from gangs.model import Fault, Gang, GangKey, Member, ObjectRef
 from kube.keys import PINNED_DOMAIN, PINNED_IN
 from kube.objects import Pod, PodSpec
+from kube.placeholders import to_come
 from kube.requests import pod_requests
 from kube.topology import Topology
 
@@ -136,10 +137,15 @@ def _need(pods: int, members: Sequence[Member], level: str | None) -> Need:
 
 
 def _least(pods: Iterable[Pod]) -> Amounts:
-    """Return, by resource, the smallest amount that any of these pods requests. Resources with 0 are left out."""
+    """Return, by resource, the smallest amount that any of these pods requests. Resources with 0 are left out.
+
+    Extended resources of expected pods count as 0, because such a request may become a claim at the pod's admission.
+    """
     least: dict[str, int] | None = None
     for pod in pods:
         asked = pod_requests(pod)
+        if to_come(pod):
+            asked = {name: value for name, value in asked.items() if "/" not in name}
         if least is None:
             least = asked
         elif least != asked:

@@ -54,6 +54,7 @@ class KueueDialect:
         ResourceKind(keys.GROUP, _QUEUE_VERSIONS, keys.CLUSTER_QUEUE, keys.CLUSTER_QUEUES, namespaced=False),
         ResourceKind(keys.GROUP, _QUEUE_VERSIONS, keys.LOCAL_QUEUE, keys.LOCAL_QUEUES),
         ResourceKind(keys.GROUP, _QUEUE_VERSIONS, keys.COHORT, "cohorts", namespaced=False),
+        ResourceKind("", ("v1",), keys.CONFIG_KIND, "configmaps", only=(keys.CONFIG_NAMESPACE, keys.CONFIG_NAME)),
     )
 
     def gang_of(self, pod: Pod) -> GangKey | None:

@@ -14,6 +14,12 @@ COHORT = "Cohort"
 TOPOLOGY_KIND = f"{TOPOLOGY}.{GROUP}"
 """The value of `kube.topology.Topology.kind` for Kueue's topologies. Other systems have a kind Topology, too."""
 
+CONFIG_KIND = "ConfigMap"
+CONFIG_NAMESPACE = "kueue-system"
+CONFIG_NAME = "kueue-manager-config"
+CONFIG_FILE = "controller_manager_config.yaml"
+"""The ConfigMap with Kueue's Configuration, as Kueue's manifests and its chart name it, and its key."""
+
 QUEUE_NAME = f"{GROUP}/queue-name"
 """Label of a Job, and of the pods of a gang: the LocalQueue in their namespace."""
 MIN_PARALLELISM = f"{GROUP}/job-min-parallelism"

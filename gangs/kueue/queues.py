@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from gangs.findings import Findings
-from gangs.kueue import keys
+from gangs.kueue import configuration, keys
 from gangs.kueue.topologies import lowest_level
 from gangs.manifests import MalformedError, advise_unknown, decode, ref_of, section
 from gangs.model import Manifest, ObjectRef
@@ -167,6 +167,7 @@ def _with_flavors(queue: ClusterQueue, sources: Sources) -> Charged:
         cohort=(queue,) if not queue.cohort else tuple(_queues_in(tree, sources)),
         cohorts=tuple(each for name, each in sorted(cohorts.items()) if name in tree),
         topology_kind=keys.TOPOLOGY_KIND,
+        devices=configuration.device_quotas(sources),
     )
     return Charged(account, tuple(dict.fromkeys(missing)))
 
@@ -297,7 +298,10 @@ def read_spec(manifest: Manifest, type_: type[msgspec.Struct], findings: Finding
 
 
 def review(sources: Sources, findings: Findings) -> None:
-    """Check all flavors, queues and cohorts. Faults, and advice on settings without effect, go to `findings`."""
+    """Check all flavors, queues and cohorts, and Kueue's Configuration. Faults, and advice on settings without effect,
+    go to `findings`.
+    """
+    configuration.review(sources, findings)
     for kind, type_, known in (
         (keys.FLAVOR, FlavorSpec, _FLAVOR_FIELDS),
         (keys.CLUSTER_QUEUE, ClusterQueueSpec, _QUEUE_FIELDS),

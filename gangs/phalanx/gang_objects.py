@@ -40,7 +40,7 @@ _WISHES = {
 }
 """By key of an annotation on workloads: the field of a Gang's spec with the same meaning."""
 _ON_PODS = (keys.GANG, keys.POD_SET, keys.INDEX, keys.IGNORE_CLAIMS)
-_MARKS = (keys.WORKLOAD, keys.DIALECT, keys.PLANNED_NODE, keys.PINNED_DOMAIN, keys.PLAN)
+_MARKS = (keys.WORKLOAD, keys.DIALECT, keys.PLANNED_NODE, keys.PINNED_DOMAIN, keys.PLAN, keys.CONVERTED)
 """Labels and annotations that Phalanx itself writes on pods."""
 _PREFIX = f"{keys.GROUP}/"
 MAIN = "main"

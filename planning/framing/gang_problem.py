@@ -24,6 +24,7 @@ from kube.requests import PODS, pod_requests
 from kube.topology import HOSTNAME_LABEL, Level, Topology
 from planning.devices.columns import NO_DEVICES, NOTHING_FREED, DeviceColumns, device_columns
 from planning.devices.counts import devices_of_each
+from planning.devices.implied_claims import unused_devices
 from planning.framing.amounts import Amounts as _Amounts
 from planning.framing.amounts import Units
 from planning.framing.member_rules import LabelsOf, affinities, apart, conflicts, spread_exclusions, spread_rules
@@ -179,6 +180,7 @@ class _Framer:
         shapes |= self._held_shapes(table, positions)
         asked = self._asked(evictable)
         units = self._units(places, asked)
+        unused = unused_devices(self.all_members, self.snapshot)
         requests = units.offered([each.by_pod for each in asked])
         victims = victims_of(evictable, self.snapshot, self.running, self._in_problem(places), requests)
         sets = tuple(
@@ -192,10 +194,10 @@ class _Framer:
             nodes=tuple(positions),
             victims=victims.tenants,
             units=units.sizes,
-            exact=units.exact and self.exact,
+            exact=units.exact and self.exact and not unused,
             guests=frozenset(range(len(table.nodes), len(places.states))),
             outside=self.tree.outside,
-            unmodelled=(*table.unmodelled, *self.devices.notes),
+            unmodelled=(*table.unmodelled, *self.devices.notes, *unused),
             among_members=table.among_members,
             spread_limits=partial(spread_exclusions, table.spreads, table.pods, places.states),
             stranded=self.stranded,

@@ -14,6 +14,8 @@ from cluster.snapshot import Snapshot
 from gangs.model import Gang
 from kube.objects import Pod, PriorityClass
 from kube.placeholders import to_come
+from planning.devices.charges import with_charges
+from planning.devices.implied_claims import with_implied_claims
 
 NEVER = "Never"
 """The preemption policy of a pod that must not evict others."""
@@ -45,10 +47,15 @@ def missing_class(pod: Pod, classes: Mapping[str, PriorityClass]) -> str:
 
 
 def with_priorities(gang: Gang, snapshot: Snapshot) -> Gang:
-    """Return the gang with every member's pod as admission would change it (`admitted`).
+    """Return the gang with every member's pod as admission would change it (`admitted`, `with_implied_claims`), and
+    with the devices that count in its queue's quotas (`with_charges`).
 
-    If no pod changes, the result is the same object.
+    If nothing changes, the result is the same object.
     """
+    return with_charges(with_implied_claims(_with_classes(gang, snapshot), snapshot), snapshot)
+
+
+def _with_classes(gang: Gang, snapshot: Snapshot) -> Gang:
     specs = (member.pod.spec for member in gang.members)
     if all(spec.priority is not None and not spec.runtime_class_name for spec in specs):
         return gang

@@ -22,10 +22,14 @@ def unplanned(devices: UnplannedDevices) -> str:
         resources = listed([f"{resource} (DeviceClass {name})" for resource, name in devices.resources])
         needs.append(f"{_pods(devices.asking, 'asks', 'ask')} for {resources}, which no node's status.allocatable has")
     what = "that" if devices.because and not devices.asking else "devices"
-    remedy = f'annotate {devices.source} {IGNORE_CLAIMS}: "true"'
+    cause, first = f"Phalanx does not plan {what} yet", ""
+    if devices.converts and devices.asking and not devices.claiming:
+        cause = "such requests become resource claims only when pods are created"
+        first = "delete these pods so that they are recreated; "
+    without = "without a plan for its devices" if first else "without that plan"
     return (
-        f"stays gated: {' and '.join(needs)}, and Phalanx does not plan {what} yet; to release the gang without that "
-        f"plan, {remedy}"
+        f"stays gated: {' and '.join(needs)}, and {cause}; {first}to release the gang {without}, "
+        f'annotate {devices.source} {IGNORE_CLAIMS}: "true"'
     )
 
 

@@ -147,11 +147,15 @@ def takes_namespace(account: Account, namespace: str, snapshot: Snapshot) -> boo
 def _shut_out(gang: Gang, account: Account, snapshot: Snapshot) -> str:
     """Return what the gang waits for before its queue can accept it; "" if the queue accepts it.
 
-    The queue must accept the namespace and have a quota for each requested resource.
+    The queue must accept the namespace and have a quota for each requested resource. The devices of all members must be
+    counted.
     """
     queue, namespace = account.queue, gang.key.namespace
     if not takes_namespace(account, namespace, snapshot):
         return f"namespace {namespace} to be admitted by ClusterQueue {queue.name} (spec.namespaceSelector)"
+    charges = (member.charge for member in gang.members)
+    if problem := next((each.problem for each in charges if each is not None and each.problem), ""):
+        return problem
     covered = {name for group in queue.groups for name in group.resources}
     lacking = sorted(needs(gang.members).keys() - covered - {"pods"})
     return f"ClusterQueue {queue.name} to have a quota for {listed(lacking)}" if lacking else ""

@@ -11,7 +11,8 @@ from gangs.model import Gang, GangKey, Member
 from gangs.quota_model import ClusterQueue, Cohort, Quota, ResourceGroup
 from kube.placeholders import HELD_FOR_GANG, role_of_seat, seat_of
 from kube.quantities import LARGEST, amount
-from kube.requests import all_requests
+from kube.requests import pod_requests
+from planning.devices.charges import with_charges
 from planning.quota.flavors import Choice, choice_in_use, choice_on
 
 QuotaKey = tuple[str, str, str]
@@ -55,7 +56,7 @@ def usage_of(gangs: Iterable[Gang], snapshot: Snapshot) -> Usage:
     Charged are members that are bound, released or nominated, and pods with a placeholder. Lost members that are being
     recreated are charged, too, because their quota was in use a moment ago.
     """
-    charged = [gang for gang in gangs if gang.account is not None]
+    charged = [with_charges(gang, snapshot) for gang in gangs if gang.account is not None]
     if not charged:
         return NO_USAGE
     labels = {state.name: state.node.metadata.labels for state in snapshot.nodes}
@@ -78,8 +79,11 @@ def used_by(gang: Gang, members: Iterable[Member], choice: Choice) -> Mapping[Qu
 
 
 def needs(members: Iterable[Member]) -> Mapping[str, int]:
-    """Return the sum of the members' requests, in base units."""
-    return all_requests(member.pod for member in members)
+    """Return the sum of what the members use of their queue's quotas, in base units."""
+    total = Counter[str]()
+    for member in members:
+        total.update(pod_requests(member.pod) if member.charge is None else member.charge.amounts)
+    return +total
 
 
 def _held_by_placeholders(snapshot: Snapshot) -> Mapping[str, Mapping[str, str]]:

@@ -4,14 +4,11 @@ The stock scheduler would bind such members one by one, for as long as devices l
 So such a gang stays gated. The annotation `phalanx.dev/ignore-resource-claims` releases it.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cluster.classes import IMPLICIT_RESOURCE
+from cluster.devices.extended_resources import provided_by_classes
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, ObjectRef
-from kube.objects import Pod
-from kube.requests import extended_resources
 from kube.topology import Topology
 from planning.decision import WaitReason
 from planning.devices.columns import device_columns
@@ -24,7 +21,9 @@ class UnplannedDevices:
 
     `claiming`: names of the pods with `spec.resourceClaims` that are not planned. `because`: what in these claims is
     not planned; "" if no claim is planned at all. `asking`: names of the pods that request extended resources of
-    DeviceClasses. `resources`: these resources, each with its DeviceClass. `source`: the object that asks for the gang.
+    DeviceClasses, and whose requests have not become claims. `resources`: these resources, each with its DeviceClass.
+    `converts`: whether the requests of new pods become claims, so that recreated pods would be planned. `source`: the
+    object that asks for the gang.
     """
 
     source: ObjectRef
@@ -34,6 +33,7 @@ class UnplannedDevices:
     resources: tuple[tuple[str, str], ...] = ()
     level: str = ""
     """The level below the node that the gang requires although no member has a ResourceClaim; "" if there is none."""
+    converts: bool = False
 
     code = WaitReason.RESOURCE_CLAIMS
 
@@ -41,11 +41,8 @@ class UnplannedDevices:
 def unplanned_devices(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> UnplannedDevices | None:
     """Return the devices that the gang's unbound members need and that Phalanx does not plan.
 
-    `topology`: the gang's topology, whose levels below the node the gang may require.
-
-
     None if there are none, or if the user ignores them by annotation. If the snapshot has no devices (None), no claims
-    are planned.
+    are planned. `topology`: the gang's topology, whose levels below the node the gang may require.
     """
     if gang.ignores_claims:
         return None
@@ -57,12 +54,14 @@ def unplanned_devices(gang: Gang, snapshot: Snapshot, topology: Topology | None)
     if claiming and snapshot.devices is not None:
         because = _not_planned(gang, snapshot, topology)
         claiming = claiming if because else ()
-    needed = {pod.metadata.name: dict(_of_device_classes(pod, snapshot)) for pod in pods}
+    of_nodes, classes = snapshot.allocatable_resources, snapshot.device_classes
+    needed = {pod.metadata.name: provided_by_classes(pod.spec, classes, of_nodes) for pod in pods}
     asking = tuple(name for name, resources in needed.items() if resources)
     if not claiming and not asking:
         return None
     resources = {resource: by for each in needed.values() for resource, by in each.items()}
-    return UnplannedDevices(gang.source, claiming, because, asking, tuple(sorted(resources.items())))
+    converts = snapshot.devices is not None
+    return UnplannedDevices(gang.source, claiming, because, asking, tuple(sorted(resources.items())), converts=converts)
 
 
 def _level_without_claims(gang: Gang, topology: Topology | None) -> str:
@@ -97,14 +96,3 @@ def _not_planned(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> s
     except NotPlannedError as error:
         return str(error)
     return ""
-
-
-def _of_device_classes(pod: Pod, snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """Yield the extended resources of the pod that only a DeviceClass provides, each with the name of the class."""
-    for resource in extended_resources(pod.spec):
-        if resource in snapshot.allocatable_resources:
-            continue
-        if resource.startswith(IMPLICIT_RESOURCE):
-            yield resource, resource.removeprefix(IMPLICIT_RESOURCE)
-        elif resource in snapshot.device_classes:
-            yield resource, snapshot.device_classes[resource]

@@ -48,7 +48,6 @@ GATED = (
     'with requests for a part of a device\'s capacity (request "gpu"), and Phalanx does not plan that yet; '
     "to release the gang without that plan, annotate"
 )
-NO_CLASSES = "and Phalanx does not plan devices yet; to release the gang without that plan, annotate"
 NOT_CONSIDERED = "not proven optimal; not considered: dynamic resource claims (spec.resourceClaims)"
 
 
@@ -219,19 +218,28 @@ CLASS = {
 ASKS = spec(claims=False, example_com__gpu="1")
 
 
-def test_an_extended_resource_of_a_device_class(tmp_path: Path) -> None:
+def slice_of(node: str, count: int) -> Manifest:
+    """The devices of a node."""
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": f"gpu-{number}"} for number in range(count)]
+    spec = {"driver": "gpu.example.com", "nodeName": node, "pool": pool, "devices": devices}
+    return {**_GROUP, "kind": "ResourceSlice", "metadata": {"name": node}, "spec": spec}
+
+
+def test_an_extended_resource_of_a_device_class_is_planned_as_a_claim(tmp_path: Path) -> None:
+    said = answer(tmp_path, job(ASKS), CLASS, slice_of("n1", 4))
+    assert "4 pods fit on n1, proven optimal" in said.report
+    assert said.status == 0
     said = answer(tmp_path, job(ASKS), CLASS)
-    resource = "example.com/gpu (DeviceClass gpus), which no node's status.allocatable has"
-    assert f"  stays gated: pods llm-0..3 ask for {resource}, {NO_CLASSES} Job default/llm" in said.report
-    assert said.status == 3
+    assert "needs 4 pods: the cluster holds 0 of 4 (2 nodes: Insufficient devices of gpus" in said.report
 
 
 def test_the_name_that_every_device_class_has_of_its_own(tmp_path: Path) -> None:
-    name = "deviceclass.resource.kubernetes.io/gpus"
     asked = spec(claims=False)
     for amounts in asked["containers"][0]["resources"].values():
-        amounts[name] = "1"
-    assert f"ask for {name} (DeviceClass gpus)" in answer(tmp_path, job(asked)).report
+        amounts["deviceclass.resource.kubernetes.io/gpus"] = "1"
+    assert "4 pods fit on n1" in answer(tmp_path, job(asked), CLASS, slice_of("n1", 4)).report
+    assert "waits for DeviceClass gpus" in answer(tmp_path, job(asked)).report
 
 
 def test_where_a_node_has_the_resource_it_is_planned_there(tmp_path: Path) -> None:

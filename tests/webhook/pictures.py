@@ -10,6 +10,8 @@ import msgspec
 
 from cluster.caches.sinks import Pods
 from cluster.capturing import Capture, snapshot_of
+from cluster.devices.claims import DeviceObjects
+from cluster.devices.holdings import DeviceView
 from cluster.schedulers import tried_of
 from cluster.snapshot import Snapshot
 from gangs.dialects.concerned import examples_of, places_of, pods_about
@@ -19,6 +21,7 @@ from gangs.incremental.dependencies import KIND, OBJECT, ReadInput
 from gangs.manifests import key_of
 from gangs.model import GangKey
 from gangs.sources import Sources
+from kube.devices import DeviceClass
 from kube.objects import Node, Pod
 from webhook.awaited_objects import objects_in
 from webhook.following import Observation
@@ -57,9 +60,11 @@ class StillPicture:
         listed: Container[str] = (),
         now: Iterable[Manifest] = (),
         placeholders: bool = True,
+        device_classes: Sequence[Manifest] | None = None,
     ) -> None:
         """Build the cluster view.
 
+        :param device_classes: None: no devices are planned.
         :param now: objects with a current state that the view has not read yet.
         :param placeholders: whether the controller reserves capacity for expected pods.
         """
@@ -71,7 +76,10 @@ class StillPicture:
         self._pods.replace(decoded, "v1")
         keyed = {key_of(each): each for each in objects}
         self._sources = Sources(decoded, keyed, namespaces or {}, tried=tried_of(decoded), placeholders=placeholders)
-        self._snapshot = snapshot_of([msgspec.convert(each, Node) for each in nodes], decoded)
+        classes = [msgspec.convert(each, DeviceClass) for each in device_classes or ()]
+        devices = None if device_classes is None else DeviceObjects(classes=classes)
+        there = [msgspec.convert(each, Node) for each in nodes]
+        self._snapshot = snapshot_of(there, decoded, device_classes=classes, devices=devices)
 
     def synced(self) -> bool:
         """As it was made."""
@@ -138,6 +146,11 @@ class StillPicture:
     def snapshot(self) -> Snapshot:
         """Return the snapshot of the nodes and their pods."""
         return self._snapshot
+
+    def devices(self) -> DeviceView:
+        """Return the given DeviceClasses, without claims."""
+        found = self._snapshot.devices
+        return DeviceView(classes={} if found is None else found.classes, known=found is not None)
 
     def age(self) -> float:
         """Just now."""

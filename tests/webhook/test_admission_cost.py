@@ -12,6 +12,7 @@ from pictures import Unheard
 from cluster.caches.manifest_sinks import Manifests
 from cluster.caches.sinks import Pods
 from cluster.capturing import Capture
+from cluster.devices.holdings import NO_DEVICES, DeviceView
 from gangs.dialects.concerned import examples_of, places_of, pods_about
 from gangs.incremental.dependencies import ReadInput
 from gangs.manifests import key_of, pod_of
@@ -133,6 +134,10 @@ class Crowded:
     def snapshot(self) -> Any:
         """Fail the test: no admission of a controller's pod may read a snapshot."""
         raise AssertionError("no pod of a controller waits for a snapshot")
+
+    def devices(self) -> DeviceView:
+        """There are none."""
+        return NO_DEVICES
 
     def age(self) -> float:
         """Just now."""

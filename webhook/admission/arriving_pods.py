@@ -29,6 +29,7 @@ from kube.objects import Pod
 from kube.topology import Topology
 from planning.framing.ties import Labels, holds_affinity, noted
 from planning.pins import siblings_domain
+from webhook.admission.extended_resources import claim_devices, keep_claims
 from webhook.admission.joining_groups import FIELD, group_to_join, releases_atomically, stripped
 from webhook.admission.patch_builder import PatchBuilder
 from webhook.admission.reviews import Admitted, Decision, Refused
@@ -106,6 +107,8 @@ def _created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decisi
     if group := group_to_join(arriving, scheduler, sources, existing):
         patch.set(("spec", FIELD), {"podGroupName": group})
     messages = _beside_siblings(manifest, arriving, picture, patch, foretell)
+    if arriving.gang is None or not arriving.gang.ignores_claims:
+        advice += claim_devices(pod, picture, patch)
     return Admitted(patch.build(), lines([*advice, *messages]))
 
 
@@ -211,14 +214,17 @@ def _with_repeated_members(gang: Gang, arriving: Member | None, picture: Picture
 
 
 def updated(manifest: Manifest, old: Manifest, picture: Picture) -> Decision:
-    """Return the decision on an updated pod: a pod of a gang keeps the `schedulerName` that it has.
+    """Return the decision on an updated pod: a pod of a gang keeps the `schedulerName` that it has, and the claim that
+    replaced its requests for extended resources.
 
-    Otherwise a user could not apply again a manifest that names another scheduler, because the field cannot change.
+    Otherwise a user could not apply the first manifest again, because these fields cannot change.
     """
     patch = PatchBuilder(manifest)
     before = section(old, "spec").get("schedulerName")
-    if before and _names_a_gang(old, picture):
-        patch.set(("spec", "schedulerName"), before)
+    if _names_a_gang(old, picture):
+        if before:
+            patch.set(("spec", "schedulerName"), before)
+        keep_claims(manifest, old, patch)
     return Admitted(patch.build())
 
 

@@ -1,0 +1,141 @@
+"""The devices that members use of their queue's quotas, counted as Kueue counts them (docs/coming-from/kueue.md).
+
+Source: Kueue's `pkg/dra`, `claims.go` and `extended_resources.go`. Each request of a claim's template counts with its
+number of devices, under the resource to which Kueue's Configuration maps its DeviceClass. A request for an extended
+resource of a mapped DeviceClass counts under that resource, too.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from cluster.devices.claims import PodClaim
+from cluster.devices.extended_resources import as_written
+from cluster.snapshot import Snapshot
+from gangs.model import Gang, Member
+from gangs.quota_model import Charge, DeviceQuotas
+from kube.devices import DeviceRequest, ExactDeviceRequest
+from kube.keys import CLAIM_ENTRY, CONVERTED
+from kube.objects import Pod
+from kube.requests import extended_resources, pod_requests
+from planning.devices.demands import EXACT
+
+
+class _UncountedError(Exception):
+    """Devices that Kueue's quotas do not count. The text says what the gang waits for."""
+
+
+def with_charges(gang: Gang, snapshot: Snapshot) -> Gang:
+    """Return the gang with what each member uses of the queue's quotas, if this is not just the pod's requests.
+
+    If there is no such member, or the gang is in no queue, the result is the same object.
+    """
+    if gang.account is None:
+        return gang
+    quotas, known = gang.account.devices, dict[int, Charge]()
+    members = tuple(_charged(member, quotas, snapshot, known) for member in gang.members)
+    if all(one is other for one, other in zip(members, gang.members, strict=True)):
+        return gang
+    return replace(gang, members=members)
+
+
+def _charged(member: Member, quotas: DeviceQuotas | None, snapshot: Snapshot, known: dict[int, Charge]) -> Member:
+    """Return the member with its charge. `known`: the charges of specs that several members share, by identity."""
+    pod = member.pod
+    if member.charge is not None:
+        return member
+    converted = CONVERTED in pod.metadata.annotations
+    if not converted and (quotas is None or not _has_devices(pod, snapshot)):
+        return member
+    if id(pod.spec) not in known:
+        known[id(pod.spec)] = charge_of(pod, quotas, snapshot)
+    return replace(member, charge=known[id(pod.spec)])
+
+
+def _has_devices(pod: Pod, snapshot: Snapshot) -> bool:
+    if pod.spec.resource_claims:
+        return True
+    return bool(snapshot.device_classes) and any(
+        each in snapshot.device_classes for each in extended_resources(pod.spec)
+    )
+
+
+def charge_of(pod: Pod, quotas: DeviceQuotas | None, snapshot: Snapshot) -> Charge:
+    """Return what the pod uses of its queue's quotas. A request that became a claim counts as its user wrote it.
+
+    :param quotas: how the quotas count devices; None: claims count as nothing.
+    """
+    amounts = Counter(pod_requests(as_written(pod)))
+    if quotas is None:
+        return Charge(dict(amounts))
+    if quotas.problem:
+        return Charge(dict(amounts), quotas.problem)
+    try:
+        for resource in [name for name in amounts if name in snapshot.device_classes]:
+            name = _resource_of(snapshot.device_classes[resource], quotas, unmapped=resource)
+            amounts[name] += amounts.pop(resource) if name != resource else 0
+        amounts.update(_of_claims(pod, quotas, snapshot))
+    except _UncountedError as error:
+        return Charge(dict(amounts), str(error))
+    return Charge(dict(amounts))
+
+
+def _of_claims(pod: Pod, quotas: DeviceQuotas, snapshot: Snapshot) -> Counter[str]:
+    found = Counter[str]()
+    for each in snapshot.devices.claims_of(pod) if snapshot.devices is not None else ():
+        if each.entry == CLAIM_ENTRY:
+            continue
+        for request in _requests(pod, each):
+            name, count = _counted(request, quotas)
+            if count:
+                found[name] += count
+    return found
+
+
+def _requests(pod: Pod, claim: PodClaim) -> Iterator[DeviceRequest]:
+    """Yield the requests of a claim from a template. Raises `_UncountedError` for a claim that the pod names."""
+    entry = next(each for each in pod.spec.resource_claims if each.get("name") == claim.entry)
+    if named := entry.get("resourceClaimName"):
+        raise _UncountedError(
+            f"ResourceClaim {named} to be replaced by a template, because Kueue counts no named claims"
+        )
+    source = claim.template.spec.spec if claim.template is not None else None
+    if source is None and claim.claim is not None:
+        source = claim.claim.spec
+    yield from source.devices.requests if source is not None else ()
+
+
+def _counted(request: DeviceRequest, quotas: DeviceQuotas) -> tuple[str, int]:
+    """Return the resource and the number of devices as which a request counts; a number of 0 if it does not count.
+
+    Alternatives count only if all of them count alike. Raises `_UncountedError`.
+    """
+    if request.exactly is not None:
+        return ("", 0) if request.exactly.admin_access else _exactly(request.name, request.exactly, quotas)
+    alternatives = {_exactly(f"{request.name}/{each.name}", each, quotas) for each in request.first_available}
+    if len(alternatives) != 1:
+        text = f'alternatives of one number and one resource in the request "{request.name}"'
+        raise _UncountedError(f"{text}, because Kueue counts no others")
+    return alternatives.pop()
+
+
+def _exactly(name: str, request: ExactDeviceRequest, quotas: DeviceQuotas) -> tuple[str, int]:
+    if request.allocation_mode != EXACT:
+        text = f'a number of devices in the request "{name}"'
+        raise _UncountedError(f"{text}, because Kueue does not count {request.allocation_mode}")
+    return _resource_of(request.device_class_name, quotas), request.count
+
+
+def _resource_of(device_class: str, quotas: DeviceQuotas, *, unmapped: str = "") -> str:
+    """Return the resource as which devices of a DeviceClass count. `unmapped`: that of a class without a mapping.
+
+    Raises `_UncountedError` if there is none, or if the mapping has a setting that Phalanx does not count by.
+    """
+    if device_class in quotas.uncounted:
+        field = quotas.uncounted[device_class]
+        raise _UncountedError(f"a mapping of DeviceClass {device_class} that Phalanx counts, without {field}")
+    if device_class in quotas.resources:
+        return quotas.resources[device_class]
+    if unmapped:
+        return unmapped
+    raise _UncountedError(f"DeviceClass {device_class} in resources.deviceClassMappings of {quotas.source}")

@@ -1,0 +1,130 @@
+"""Gangs whose pods request an extended resource that a DeviceClass provides: planned with the claims that they get.
+
+r1: n1 (1 device) n2 (2)        r2: n3 (3) n4 (2)
+"""
+
+from typing import Any
+
+import device_scenes as devices
+import pytest
+import scenes
+
+from planning.decision import Decision, Outcome
+from planning.messages.solve_report import solve_report
+
+GPU = "example.com/gpu"
+IMPLICIT = f"deviceclass.resource.kubernetes.io/{devices.DRIVER}"
+RACKS = """
+r1: n1 n2
+r2: n3 n4
+"""
+
+
+def providing(name: str = devices.DRIVER, resource: str = GPU, **metadata: Any) -> scenes.Manifest:
+    """A DeviceClass of all devices that provides an extended resource."""
+    found = devices.device_class(name)
+    found["metadata"] |= metadata
+    found["spec"]["extendedResourceName"] = resource
+    return found
+
+
+def cluster(*nodes: scenes.Manifest, **by_node: int) -> list[scenes.Manifest]:
+    """The nodes with their devices."""
+    found = {"n1": 1, "n2": 2, "n3": 3, "n4": 2, **by_node}
+    slices = [devices.resource_slice(node, each) for node, each in found.items() if each]
+    return [*(nodes or scenes.nodes(RACKS, ["rack"])), *slices]
+
+
+def asking(count: int, amount: int = 1, resource: str = GPU, **more: Any) -> list[scenes.Manifest]:
+    """Pods that request the resource."""
+    found = scenes.members(count, **{"cpu": 1, **more})
+    for each in found:
+        asked = each["spec"]["containers"][0].setdefault("resources", {})
+        asked["limits"] = {resource: str(amount)}
+    return found
+
+
+def decided(*parts: Any) -> Decision:
+    """The decision for the one gang in these manifests."""
+    run = scenes.solved(scenes.topology(["rack"]), *parts)
+    assert not run.mistakes, run.mistakes
+    (decision,) = run.decisions
+    return decision
+
+
+def got(decision: Decision) -> list[str]:
+    """The devices of the members, as `node/device`."""
+    return [
+        " ".join(f"{each.device.pool}/{each.device.device}" for claim in assignment.devices for each in claim.devices)
+        for assignment in decision.assignments
+    ]
+
+
+@pytest.mark.parametrize("resource", [GPU, IMPLICIT])
+def test_devices_of_the_class_are_planned(resource: str) -> None:
+    decision = decided(cluster(), providing(), scenes.gang(minMember=4, required="rack"), asking(4, resource=resource))
+    assert decision.message == "4 pods fit in r2: n3..4, proven optimal"
+    assert got(decision) == ["n3/gpu-0", "n3/gpu-1", "n3/gpu-2", "n4/gpu-0"]
+    report = solve_report([decision])["gangs"][0]["assignments"][0]["devices"]
+    assert [(each["request"], each["device"]) for each in report] == [("container-0-request-1", "gpu-0")]
+
+
+def test_a_pod_that_wants_more_than_a_node_has_is_refused_with_numbers() -> None:
+    decision = decided(cluster(), providing(), scenes.gang(minMember=1), asking(1, 4))
+    assert decision.outcome is Outcome.UNPLACEABLE
+    assert decision.proof == "Infeasible"
+    assert f"devices of {devices.DRIVER}" in decision.message
+
+
+def test_a_rejection_by_rack_counts_devices() -> None:
+    decision = decided(cluster(), providing(), scenes.gang(minMember=6, required="rack"), asking(6))
+    assert f"devices of {devices.DRIVER}: 5 in r2, 5 of them free, 6 needed" in decision.message
+
+
+def test_the_youngest_of_several_classes_provides_the_resource() -> None:
+    """As in kube-scheduler; of two of one second the first by name. The class `old` selects nothing."""
+    none = {"selectors": [{"cel": {"expression": "false"}}], "extendedResourceName": GPU}
+    old = {**providing("old", creationTimestamp="2026-01-01T00:00:00Z"), "spec": none}
+    young = providing("young", creationTimestamp="2026-01-02T00:00:00Z")
+    decision = decided(cluster(), old, young, scenes.gang(minMember=2), asking(2))
+    assert decision.outcome is Outcome.PLACED
+
+
+def test_an_init_container_uses_the_devices_of_later_containers() -> None:
+    """2 + 1 devices for the containers; the init container with 3 uses these, and the one with 4 needs one more."""
+    (pod,) = asking(1, 2)
+    main = pod["spec"]["containers"][0]
+    pod["spec"]["containers"].append({**main, "name": "second", "resources": {"limits": {GPU: "1"}}})
+    pod["spec"]["initContainers"] = [{**main, "name": "init", "resources": {"limits": {GPU: "3"}}}]
+    assert got(decided(cluster(), providing(), scenes.gang(minMember=1), pod)) == ["n3/gpu-0 n3/gpu-1 n3/gpu-2"]
+    pod["spec"]["initContainers"][0]["resources"]["limits"] = {GPU: "4"}
+    assert decided(cluster(), providing(), scenes.gang(minMember=1), pod).outcome is Outcome.UNPLACEABLE
+
+
+def test_a_class_of_the_implicit_name_that_is_missing_is_waited_for() -> None:
+    decision = decided(cluster(), scenes.gang(minMember=1), asking(1, resource=IMPLICIT))
+    assert decision.message == f"waits for DeviceClass {devices.DRIVER}"
+
+
+def test_a_stored_pod_that_was_not_converted_stays_gated_with_the_remedy() -> None:
+    """The API server accepts no claims for a pod that exists."""
+    pods = asking(2)
+    for each in pods:
+        each["metadata"]["uid"] = each["metadata"]["name"]
+    decision = decided(cluster(), providing(), scenes.gang(minMember=2), pods)
+    assert decision.outcome is Outcome.WAITING
+    assert (
+        f"pods llm-0..1 ask for {GPU} (DeviceClass {devices.DRIVER}), which no node's status.allocatable has, and such "
+        "requests become resource claims only when pods are created; delete these pods so that they are recreated"
+    ) in decision.message
+
+
+def test_where_a_node_has_the_resource_only_such_nodes_are_planned() -> None:
+    """The request stays as it is, because a claim could not use the nodes of a device plugin."""
+    nodes = scenes.nodes(RACKS, ["rack"])
+    nodes[0]["status"]["allocatable"][GPU] = "2"
+    decision = decided(cluster(*nodes, n1=0), providing(), scenes.gang(minMember=2), asking(2))
+    assert [each.node for each in decision.assignments] == ["n1", "n1"]
+    assert f"not considered: devices of DeviceClass {devices.DRIVER} for {GPU}" in decision.message
+    refused = decided(cluster(*nodes, n1=0), providing(), scenes.gang(minMember=3), asking(3))
+    assert (refused.outcome, refused.proof) == (Outcome.UNPLACEABLE, "Unproven")
