@@ -211,7 +211,7 @@ class Deployment:
         gang = self._tried(f"/apis/{API_VERSION}/namespaces/default/gangs", wrong)
         return bool(pod.get("spec", {}).get("schedulingGates")) and "denied the request" in gang.get("message", "")
 
-    def _with_groups(self) -> list[Manifest]:
+    def _with_groups(self) -> Sequence[Manifest]:
         """Return the webhook configurations, patched by the components `native-groups` and `atomic-release`."""
         made = webhook_configurations(self.webhook_url(), self._authority)
         for whole, file in zip(made, ("mutating", "validating"), strict=True):
