@@ -14,9 +14,7 @@ from planning.messages.wording import compressed, listed
 
 _SUBJECT = "Devices of gangs"
 _INSTALL = ("kubectl apply --server-side -f manifests/devices/access.yaml -f manifests/devices/guard.yaml",)
-_REMEDY = (
-    "install the component manifests/devices, or set devices=true in the chart: docs/how-to/run-gangs-with-devices.md"
-)
+_REMEDY = "install the component manifests/devices, or set devices=true in the chart (docs: Run gangs with devices)"
 _PATHS = {
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
