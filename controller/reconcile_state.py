@@ -41,6 +41,8 @@ class Reported:
     """The topic of the message while the gang waits; None in any other phase."""
     untried: str = ""
     """The reported message about released members that no scheduler tries; "" if there is none."""
+    plan: str = ""
+    """The message of the last plan, if a status has reported it alone; else ""."""
     members: Mapping[str, Topic] = field(default_factory=dict)
     """The topic that an event on a gated member has reported, by the member's UID."""
 

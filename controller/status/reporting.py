@@ -43,6 +43,7 @@ from kube.placeholders import to_come
 from planning.decision import Decision, Outcome
 from planning.messages import wording
 from planning.messages.wording import compressed, pods
+from planning.planner import missing_members
 from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 
 LOG = logging.getLogger(__name__)
@@ -241,7 +242,7 @@ class Reporter:
             return None
         status = self._status(gang_state)
         patch = status_patch(gang_state.status, status)
-        if patch and _is_plain(gang_state) and _only_reworded(gang_state.status, status):
+        if patch and _only_reworded(gang_state, status):
             patch = {}
         return _Change(status, patch, None if patch else _noted(gang_state, Phase(status["phase"])))
 
@@ -430,14 +431,17 @@ class Reporter:
         return {p.metadata.uid: each for p, each in member_conditions(gang_state.gang, decision, cluster_view)}
 
     def _is_arriving(self, gang_state: ReconcileState) -> bool:
-        """Return whether the gang is new and its members are being created right now, so its status can wait.
+        """Return whether the gang is new and lacks members that are being created right now, so its status can wait.
 
         Each arrival would be one more write of the status, and the first of them two more events. The state of the gang
         is reported once no member has arrived for `BURST_SECONDS`, or `LONGEST_BURST_SECONDS` after its creation.
         """
+        gang = gang_state.gang
         if gang_state.failed or gang_state.status.get("phase") not in (None, Phase.WAITING.value):
             return False
-        return phase_of(gang_state) is Phase.WAITING and created_now(gang_state.gang, self._clock.wall())
+        if phase_of(gang_state) is not Phase.WAITING or not created_now(gang, self._clock.wall()):
+            return False
+        return bool(gang.waiting_for or missing_members(gang))
 
     def _too_early(self, gang_state: ReconcileState) -> bool:
         """Return whether the conditions of a waiting gang's members are not written yet, because members still arrive.
@@ -488,14 +492,15 @@ def _is_plain(gang_state: ReconcileState) -> bool:
     return not (gang_state.gang.to_come or effects.failed or effects.untried or effects.stays or effects.awaited)
 
 
-def _only_reworded(before: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
-    """Return whether both statuses report reserved capacity for the same reason, and only their messages differ.
+def _only_reworded(gang_state: ReconcileState, status: Mapping[str, Any]) -> bool:
+    """Return whether the gang's status reports its plan, and the new one would only say that its capacity is reserved.
 
-    The new plan was reported by its own message a moment ago, and the release follows. So the status is not written.
+    The release follows in a moment. So such a status is not written.
     """
-    if not before.get("phase") == status["phase"] == Phase.NOMINATED.value:
+    before = gang_state.status
+    if not before.get("phase") == status["phase"] == Phase.NOMINATED.value or not _is_plain(gang_state):
         return False
-    return _without_messages(before) == _without_messages(status)
+    return before["message"] == gang_state.reported.plan and _without_messages(before) == _without_messages(status)
 
 
 def _without_messages(status: Mapping[str, Any]) -> dict[str, Any]:
@@ -522,8 +527,10 @@ def _noted(gang_state: ReconcileState, phase: Phase) -> Reported:
 
     A topic has no counts, so the arrival of a member, which only changes a count, causes no event.
     """
-    waiting = _topic(gang_state) if phase is Phase.WAITING else None
-    return replace(gang_state.reported, untried=gang_state.effects.untried, waiting=waiting)
+    waiting, plan = _topic(gang_state) if phase is Phase.WAITING else None, gang_state.reported.plan
+    if gang_state.decision is not None:
+        plan = gang_state.decision.message if phase is Phase.NOMINATED and _is_plain(gang_state) else ""
+    return replace(gang_state.reported, untried=gang_state.effects.untried, waiting=waiting, plan=plan)
 
 
 def _topic(gang_state: ReconcileState) -> Topic:
