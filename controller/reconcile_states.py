@@ -164,8 +164,8 @@ class ReconcileStates:
     def _stays(self, key: GangKey) -> bool:
         """Return whether the gang's `ReconcileState` is kept as long as no input of the gang changes.
 
-        True for a state that is still to be reported, for a gang whose members are being created, and for a gang that
-        waits for a plan while no step is due for it.
+        True for a state that is still to be reported, and for a gang whose members are being created. Also True for a
+        gang that waits for a plan while no step is due for it.
         """
         gang_state = self._states[key]
         if gang_state.arriving:

@@ -5,10 +5,11 @@ from datetime import datetime
 from gangs.model import Gang
 from timing.clock import seconds_since
 
-BURST_SECONDS = 1.5
+BURST_SECONDS = 2.5
 """If a gang's youngest member is younger than this number of seconds, the gang will probably get more members.
 
-A gang without members is measured by its own creation.
+Creation times are whole seconds, so this is at least 1.5 s. On a busy machine, a Job's pods are up to 1.5 s apart. A
+gang without members is measured by its own creation.
 """
 
 LONGEST_BURST_SECONDS = 10.0

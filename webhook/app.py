@@ -56,7 +56,7 @@ MOST_REVIEWS = 4
 """The most reviews in flight beside which an admission makes a forecast.
 
 All reviews share the processor time of one Python process. If 60 Jobs are created at once, each forecast delays the
-reviews of the other Jobs, and the API server refuses a Job whose review takes longer than its timeout. A review without
+reviews of the other Jobs. The API server refuses a Job whose review takes longer than its timeout. A review without
 a forecast takes some milliseconds, so 4 reviews are seldom in flight otherwise.
 """
 LONGEST_DRY_RUN = 30.0

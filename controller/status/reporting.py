@@ -44,6 +44,7 @@ from kube.placeholders import to_come
 from planning.decision import Decision, Outcome
 from planning.messages import wording
 from planning.messages.wording import compressed, pods
+from planning.planner import missing_members
 from timing.clock import SYSTEM_CLOCK, Clock, rfc3339
 
 LOG = logging.getLogger(__name__)
@@ -438,14 +439,17 @@ class Reporter:
         return {p.metadata.uid: each for p, each in member_conditions(gang_state.gang, decision, cluster_view)}
 
     def _is_arriving(self, gang_state: ReconcileState) -> bool:
-        """Return whether the gang is new and its members are being created right now, so its status can wait.
+        """Return whether the gang is new and lacks members that are being created right now, so its status can wait.
 
         Each arrival would be one more write of the status, and the first of them two more events. The state of the gang
         is reported once no member has arrived for `BURST_SECONDS`, or `LONGEST_BURST_SECONDS` after its creation.
         """
+        gang = gang_state.gang
         if gang_state.failed or gang_state.status.get("phase") not in (None, Phase.WAITING.value):
             return False
-        return phase_of(gang_state) is Phase.WAITING and created_now(gang_state.gang, self._clock.wall())
+        if phase_of(gang_state) is not Phase.WAITING or not created_now(gang, self._clock.wall()):
+            return False
+        return bool(gang.waiting_for or missing_members(gang))
 
     def _too_early(self, gang_state: ReconcileState) -> bool:
         """Return whether the conditions of a waiting gang's members are not written yet, because members still arrive.

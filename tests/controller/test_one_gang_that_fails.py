@@ -112,7 +112,7 @@ CASES = [
         "what is due for it cannot be done",
     ),
     (Restarter, "_await", lambda _, gang_state: gang_state.gang.key, "what is due for it cannot be done"),
-    (Reporter, "_status", lambda _, gang_state: gang_state.gang.key, "how it stands cannot be told"),
+    (Reporter, "_status", lambda _, gang_state, _phase, _notes: gang_state.gang.key, "how it stands cannot be told"),
     (Reporter, "_untold", lambda _, gang_state, _cluster_view: gang_state.gang.key, "how it stands cannot be told"),
 ]
 """The function that fails, how to get the gang of its call, and the reported text."""

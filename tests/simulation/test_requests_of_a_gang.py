@@ -12,7 +12,7 @@ from simulation.schedule import simulating
 from simulation.world import World
 
 _SIZE = 8
-_BURST_SECONDS = 2.0
+_BURST_SECONDS = 3.0
 """Longer than `controller.times.BURST_SECONDS`, with the pause until the next reconcile."""
 
 

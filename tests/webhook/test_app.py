@@ -368,7 +368,7 @@ def test_a_job_that_is_created_beside_many_others_gets_no_forecast() -> None:
     assert (beside["allowed"], alone["allowed"]) == (True, True)
     assert "warnings" not in beside
     assert "4 pods fit in" in " ".join(alone["warnings"])
-    assert metrics.registry.get_sample_value("phalanx_forecasts_total", {"result": "busy"}) >= 1
+    assert (metrics.registry.get_sample_value("phalanx_forecasts_total", {"result": "busy"}) or 0) >= 1
 
 
 def test_a_job_of_very_many_pods_costs_no_memory_and_is_told_so(client: FlaskClient) -> None:
