@@ -370,15 +370,14 @@ class Reporter:
     def _status(self, gang_state: ReconcileState) -> dict[str, Any]:
         phase = phase_of(gang_state)
         stuck = gang_state.step.stranded if isinstance(gang_state.step, AwaitBinding) else ()
-        awaited = gang_state.step.predecessors if isinstance(gang_state.step, AwaitPods) else ()
         effects, generation = gang_state.effects, gang_state.manifest["metadata"].get("generation")
         reason, message = about_devices(gang_state.step) if phase is Phase.NOMINATED else ("", "")
+        if isinstance(gang_state.step, AwaitPods):
+            message = predecessors_message(gang_state.step.predecessors)
         notes = Notes(
             reason=ROOM_TAKEN if stuck else reason,
             message=gang_state.failed or wording.stranded(stuck) or message,
-            untried="; ".join(
-                filter(None, (effects.untried, effects.stays, effects.awaited, predecessors_message(awaited)))
-            ),
+            untried="; ".join(filter(None, (effects.untried, effects.stays, effects.awaited))),
             timed_out=False if gang_state.timed_out and phase.released else gang_state.timed_out,
             withdrawal=effects.withdrawal,
         )

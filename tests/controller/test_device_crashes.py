@@ -9,13 +9,19 @@ from typing import Any
 
 import pytest
 from controller_scene import GANGS, PODS, Leader, Scene, gang, leading, member
-from local_api.resources import FOR_DEVICES
+from local_api.resources import Resource
 from local_api.server import UNREACHABLE, Fault, local_api
 from local_api.store import Object, RefusedError
 
 from controller.acting import holding
 
 GROUP = "resource.k8s.io"
+RESOURCES = (
+    Resource(GROUP, "v1", "resourceclaims", "ResourceClaim", status=True),
+    Resource(GROUP, "v1", "resourceclaimtemplates", "ResourceClaimTemplate"),
+    Resource(GROUP, "v1", "resourceslices", "ResourceSlice", namespaced=False),
+    Resource(GROUP, "v1", "devicetaintrules", "DeviceTaintRule", namespaced=False),
+)
 ROOT = f"/apis/{GROUP}/v1"
 CLAIMS = f"{ROOT}/namespaces/default/resourceclaims"
 SYSTEM_CLAIMS = f"{ROOT}/namespaces/phalanx-system/resourceclaims"
@@ -31,7 +37,7 @@ SPEC = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": 
 @pytest.fixture
 def scene() -> Iterator[Scene]:
     """The cluster with devices, and without a controller."""
-    with local_api(*FOR_DEVICES) as api:
+    with local_api(*RESOURCES) as api:
         found = Scene(api)
         found.furnish()
         selector = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
