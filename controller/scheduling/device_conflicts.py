@@ -77,8 +77,8 @@ class DeviceConflicts:
     def _needed(self, holding: Sequence[_Holding], cluster_view: ClusterView) -> Iterator[tuple[GangKey, NeedPlan]]:
         """Yield the gangs that give up their devices for a waiting pod: for each pod the one of lowest priority.
 
-        A nominated pod is served whatever its priority: a gang that takes devices of its node waits for it
-        (`controller.acting.holding`), and the gang's rules keep the pod from every device there.
+        The priority of a nominated pod does not count. A gang that takes devices of the pod's node waits for the pod
+        (`controller.acting.holding`). The rules of the gang keep the pod from every device of the node.
         """
         view, now = cluster_view.devices, self._clock.monotonic()
         waiting = {pod.metadata.uid: pod for pod in cluster_view.live.values() if _waits(pod, view)}

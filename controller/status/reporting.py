@@ -382,13 +382,14 @@ class Reporter:
     def _notes(self, gang_state: ReconcileState, phase: Phase) -> Notes:
         """Return what the status reports besides the plan."""
         stuck = gang_state.step.stranded if isinstance(gang_state.step, AwaitBinding) else ()
-        awaited = gang_state.step.predecessors if isinstance(gang_state.step, AwaitPods) else ()
         effects = gang_state.effects
         reason, message = about_devices(gang_state.step) if phase is Phase.NOMINATED else ("", "")
+        if isinstance(gang_state.step, AwaitPods):
+            message = predecessors_message(gang_state.step.predecessors)
         return Notes(
             reason=ROOM_TAKEN if stuck else reason,
             message=gang_state.failed or wording.stranded(stuck) or message,
-            untried="; ".join(filter(None, (effects.untried, effects.stays, predecessors_message(awaited)))),
+            untried="; ".join(filter(None, (effects.untried, effects.stays))),
             devices=effects.awaited or (devices_not_held(gang_state.gang, gang_state.record) if phase.planned else ""),
             timed_out=False if gang_state.timed_out and phase.released else gang_state.timed_out,
             withdrawal=effects.withdrawal,

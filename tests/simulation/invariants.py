@@ -314,10 +314,9 @@ class Invariants:
         found = self._world.api.store.objects.get((NODES, "", node))
         if found is None or not gang:
             return
-        victims = {each.get("uid") for each in self._status(gang).get("victims") or ()}
         others = [each for each in self._pods.values() if self._holds(each, pod, process, is_released=is_released)]
         free = allocatable(found)
-        free.subtract(used(each for each in others if each["metadata"]["uid"] not in victims))
+        free.subtract(used(each for each in others if not any(self._planned_evictions(each["metadata"]["uid"]))))
         if any(free[resource] < amount for resource, amount in requests_of(pod).items()):
             names = ", ".join(sorted(each["metadata"]["name"] for each in others))
             what = "is released to" if is_released else "has capacity reserved on"

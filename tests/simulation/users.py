@@ -178,7 +178,8 @@ class Users:
         world, self.made = self.world, self.made + 1
         name, size = f"d{self.made}", 2 + world.choices.number(f"{site}/size", 3)
         priority = PRIORITIES[world.choices.number(f"{site}/priority", len(PRIORITIES))]
-        world.gang(name, size, **({} if world.choices.pick(f"{site}/required", (3, 1)) == 0 else {"required": None}))
+        spec: Object = {} if world.choices.pick(f"{site}/required", (3, 1)) == 0 else {"required": None}
+        world.gang(name, size, **spec)
         for index in range(size):
             world.pod(f"{name}-{index}", name, cpu=1, priority=priority, resourceClaims=[ONE_DEVICE])
 

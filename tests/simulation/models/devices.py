@@ -98,7 +98,7 @@ def find_claim(store: Store, key: str) -> Object | None:
 
 
 class Allocator:
-    """What the plugin DynamicResources knows and decides."""
+    """The state and the decisions of the plugin DynamicResources."""
 
     def __init__(self, api: LocalApi) -> None:
         self._api = api
