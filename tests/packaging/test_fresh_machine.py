@@ -65,6 +65,8 @@ SERVICES = "--service-cluster-ip-range=127.96.0.0/16"
 """Every address of 127.0.0.0/8 is this machine's, so the API server reaches Services without kube-proxy."""
 SYSTEM = "example.com/system"
 """A label of the nodes that take the pods of Phalanx."""
+_OUTSIDE = re.compile(r"^3 nodes outside: without example\.com/rack\n\n", re.MULTILINE)
+"""What the command line says about these nodes. The page's cluster has none, because Phalanx runs elsewhere there."""
 POLL_SECONDS = 0.3
 REMOVED_SECONDS = 120.0
 """The most seconds until the API server has deleted the namespace, after the command that asks for it."""
@@ -210,10 +212,10 @@ class FreshMachine(Shell):
         self._folder, self._status, self.at = folder, 0, folder / "release"
 
     def run(self, command: str) -> tuple[str, int]:
-        """Run a command, answer its question with yes, and print what it printed."""
+        """Run a command, answer its question with yes, and print what it printed. Return it without `_OUTSIDE`."""
         printed, status = super().run(f"{{ {command}\n}} <<< y")
         print(f"$ {command}\n{printed}", end="", flush=True)  # noqa: T201 - the output is what the command is for
-        return printed, status
+        return _OUTSIDE.sub("", printed), status
 
 
 @pytest.fixture(scope="module")
