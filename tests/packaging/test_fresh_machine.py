@@ -10,6 +10,7 @@ The user's cluster is a control plane with simulated nodes, so this module takes
 - It forwards the webhook's Service to its container.
 - Three more nodes take the pods of Phalanx. They are cordoned until both containers are ready, so that `kubectl
   rollout status` waits for them.
+- Pods of Jobs run until they are deleted (`tests/going_on.py`).
 
 Everything else, such as access rules, certificates, Services and webhook configurations, is as the page's commands
 install it.
@@ -38,6 +39,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
+from going_on import GOING_ON
 from image_bundle import Bundle
 from page_commands import DOCS, ROOT, Shell, play
 from test_image import FromTheImage
@@ -115,6 +117,7 @@ class UsersCluster(FromTheImage):
     def _install(self) -> None:
         """Create the nodes, and start what stands in for kubelets and network. Users install Phalanx themselves."""
         self.plane.kubectl("apply", "-f", str(ROOT / "examples" / "first-gang" / "nodes.yaml"))
+        self.plane.apply(GOING_ON)
         self.plane.create("/api/v1/nodes", [system_node(f"system-{number}") for number in range(3)])
         for each in (self._kubelet, *self._threads):
             each.start()
