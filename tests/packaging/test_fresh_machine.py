@@ -68,7 +68,7 @@ SERVICES = "--service-cluster-ip-range=127.96.0.0/16"
 SYSTEM = "example.com/system"
 """A label of the nodes that take the pods of Phalanx."""
 _OUTSIDE = re.compile(r"^3 nodes outside: without example\.com/rack\n\n", re.MULTILINE)
-"""What the command line says about these nodes. The page's cluster has none, because Phalanx runs elsewhere there."""
+"""The line of `phalanx topology` about these nodes. The page's cluster has no such nodes."""
 POLL_SECONDS = 0.3
 REMOVED_SECONDS = 120.0
 """The most seconds until the API server has deleted the namespace, after the command that asks for it."""
