@@ -10,6 +10,7 @@ The user's cluster is a control plane with simulated nodes, so this module takes
 - It forwards the webhook's Service to its container.
 - Three more nodes take the pods of Phalanx. They are cordoned until both containers are ready, so that `kubectl
   rollout status` waits for them.
+- Pods of Jobs run until they are deleted (`tests/going_on.py`).
 
 Everything else, such as access rules, certificates, Services and webhook configurations, is as the page's commands
 install it.
@@ -38,6 +39,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
+from going_on import GOING_ON
 from image_bundle import Bundle
 from page_commands import DOCS, ROOT, Shell, play
 from test_image import FromTheImage
@@ -65,6 +67,8 @@ SERVICES = "--service-cluster-ip-range=127.96.0.0/16"
 """Every address of 127.0.0.0/8 is this machine's, so the API server reaches Services without kube-proxy."""
 SYSTEM = "example.com/system"
 """A label of the nodes that take the pods of Phalanx."""
+_OUTSIDE = re.compile(r"^3 nodes outside: without example\.com/rack\n\n", re.MULTILINE)
+"""The line of `phalanx topology` about these nodes. The page's cluster has no such nodes."""
 POLL_SECONDS = 0.3
 REMOVED_SECONDS = 120.0
 """The most seconds until the API server has deleted the namespace, after the command that asks for it."""
@@ -113,6 +117,7 @@ class UsersCluster(FromTheImage):
     def _install(self) -> None:
         """Create the nodes, and start what stands in for kubelets and network. Users install Phalanx themselves."""
         self.plane.kubectl("apply", "-f", str(ROOT / "examples" / "first-gang" / "nodes.yaml"))
+        self.plane.apply(GOING_ON)
         self.plane.create("/api/v1/nodes", [system_node(f"system-{number}") for number in range(3)])
         for each in (self._kubelet, *self._threads):
             each.start()
@@ -210,10 +215,10 @@ class FreshMachine(Shell):
         self._folder, self._status, self.at = folder, 0, folder / "release"
 
     def run(self, command: str) -> tuple[str, int]:
-        """Run a command, answer its question with yes, and print what it printed."""
+        """Run a command, answer its question with yes, and print what it printed. Return it without `_OUTSIDE`."""
         printed, status = super().run(f"{{ {command}\n}} <<< y")
         print(f"$ {command}\n{printed}", end="", flush=True)  # noqa: T201 - the output is what the command is for
-        return printed, status
+        return _OUTSIDE.sub("", printed), status
 
 
 @pytest.fixture(scope="module")
