@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
+from cluster.devices.claims import Devices
 from cluster.eligibility.host_ports import host_ports
 from cluster.node_state import NodeState, Tenant
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
 from gangs.model import Gang
+from kube.devices import ResourceClaim
 from kube.objects import Pod
 from kube.topology import Topology
 from planning.decision import Decision, Outcome
@@ -29,7 +31,8 @@ class Cure(Enum):
     MORE_THAN_NEW_PODS = "MoreThanNewPods"
     """Any change except further pods: a gang that fits nowhere also fits nowhere beside further pods.
 
-    Examples: capacity is free now or soon, nodes or topologies are new, pods of lower priority are evictable now.
+    Examples: capacity is free now or soon, nodes or topologies are new, pods of lower priority are evictable now, or
+    devices are new or free.
     """
 
 
@@ -77,6 +80,7 @@ class ClusterChanges:
     def __init__(self, basis: Basis) -> None:
         self.basis = basis
         self._compared: dict[int, tuple[Basis, bool]] = {}
+        self._compared_devices: dict[int, tuple[Basis, bool]] = {}
 
     def are_none(self, before: Basis) -> bool:
         """Return whether no input of planning has changed since `before`."""
@@ -87,7 +91,16 @@ class ClusterChanges:
 
         Then a proven rejection of the gang still holds.
         """
-        return not self._might_evict(gang) and self._is_fuller_than(before)
+        if self._might_evict(gang) or not self._is_fuller_than(before):
+            return False
+        return not any(member.pod.spec.resource_claims for member in gang.members) or self._has_fewer_devices(before)
+
+    def _has_fewer_devices(self, before: Basis) -> bool:
+        known = self._compared_devices.get(id(before.snapshot))
+        if known is None:
+            fewer = _has_only_more_claims(before.snapshot.devices, self.basis.snapshot.devices)
+            known = self._compared_devices[id(before.snapshot)] = before, fewer
+        return known[1]
 
     def _might_evict(self, gang: Gang) -> bool:
         lowest = self.basis.snapshot.lowest_evictable
@@ -114,6 +127,25 @@ def _has_only_more_pods(before: Basis, after: Basis) -> bool:
         and was.priority_classes == now.priority_classes
         and all(a is b or _is_fuller_node(a, b) for a, b in zip(was.nodes, now.nodes, strict=True))
     )
+
+
+def _has_only_more_claims(was: Devices | None, now: Devices | None) -> bool:
+    """Return whether the devices differ only in that more of them are taken, so that no more of them are free.
+
+    The inventory is the same object in memory as long as no slice and no DeviceTaintRule of other clients changes.
+    """
+    if was is None or now is None:
+        return was is now
+    same = was.inventory is now.inventory and was.classes == now.classes and was.templates == now.templates
+    if not same or not all(each in now.planned for each in was.planned):
+        return False
+    allocated = ((key, claim) for key, claim in was.claims.items() if claim.status.allocation is not None)
+    return all(_keeps_devices(claim, now.claims.get(key)) for key, claim in allocated)
+
+
+def _keeps_devices(before: ResourceClaim, after: ResourceClaim | None) -> bool:
+    """Return whether a claim still exists and has the same devices."""
+    return after is before or (after is not None and after.status.allocation == before.status.allocation)
 
 
 def _is_fuller_node(before: NodeState, after: NodeState) -> bool:

@@ -54,10 +54,10 @@ def submit(scene: Scene, *, of: Object | None = None, **spec: Any) -> None:
         create_member(scene, name, **spec)
 
 
-def create_member(scene: Scene, name: str, **spec: Any) -> None:
+def create_member(scene: Scene, name: str, *, cpu: int = 4, **spec: Any) -> None:
     """Create a member and its claim, as its template says."""
     named = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
-    scene.api.create(PODS, member(name, resourceClaims=named, **spec))
+    scene.api.create(PODS, member(name, cpu=cpu, resourceClaims=named, **spec))
     scene.api.create(CLAIMS, {"metadata": {"name": f"{name}-gpu"}, "spec": SPEC})
     made = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": f"{name}-gpu"}]}
     scene.api.ask("PATCH", f"{PODS}/{name}/status", {"status": made}, MERGE)

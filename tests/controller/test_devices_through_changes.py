@@ -8,29 +8,42 @@ from collections.abc import Iterator
 
 import pytest
 from claims_scene import (
+    CLAIMS,
     MERGE,
     NAMES,
+    ROOT,
     RULES,
     create_member,
     delete_member,
+    devices_of_node,
     finish_with_devices,
     furnished_with_devices,
     held,
     held_soon,
     items,
+    run_with_device,
     submit,
 )
-from controller_scene import GANGS, Scene, leading
+from controller_scene import GANGS, Scene, gang, leading
+
+from controller.scheduling import rejections
 
 ANYWHERE = {"required": None, "topology": None}
+FOUR = ("a", "b", "c", "d")
 
 
 @pytest.fixture
-def scene() -> Iterator[Scene]:
-    """The cluster with devices and the gang, and without a controller."""
+def empty() -> Iterator[Scene]:
+    """The cluster with devices, and without a gang and a controller."""
     with furnished_with_devices() as found:
-        submit(found, of=ANYWHERE)
         yield found
+
+
+@pytest.fixture
+def scene(empty: Scene) -> Scene:
+    """The cluster with devices and the gang, and without a controller."""
+    submit(empty, of=ANYWHERE)
+    return empty
 
 
 def await_hold(scene: Scene, *names: str) -> None:
@@ -96,3 +109,35 @@ def test_nothing_is_left_of_a_gang_that_is_deleted_while_it_holds_devices(scene:
         scene.api.wait(lambda: not any(held_soon(scene).values()), "the devices to be free")
         scene.api.wait(lambda: not items(scene, RULES), "the rules to be gone")
     assert all(map(scene.gated, NAMES))
+
+
+def submit_four(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Create a gang of four that needs all devices of n1 and n2. No rejection ends by the passing of time."""
+    monkeypatch.setattr(rejections, "FRESH_SECONDS", 1_000_000.0)
+    scene.api.create(GANGS, gang(minMember=4))
+    for name in FOUR:
+        create_member(scene, name, cpu=1)
+
+
+def test_a_gang_that_was_rejected_for_lack_of_devices_starts_when_a_slice_appears(
+    empty: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty.api.ask("DELETE", f"{ROOT}/resourceslices/n2")
+    submit_four(empty, monkeypatch)
+    with leading(empty):
+        assert "devices of gpu: 2 in r1, 2 of them free, 4 needed" in empty.await_phase("Unplaceable")["message"]
+        empty.api.create(f"{ROOT}/resourceslices", devices_of_node("n2"))
+        finish_with_devices(empty, *FOUR)
+
+
+def test_a_gang_that_was_rejected_for_lack_of_devices_starts_when_a_claim_is_freed(
+    empty: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claim is freed after its pod has gone, so only the devices change."""
+    run_with_device(empty, "rival", "n1", "gpu-0")
+    empty.gone("rival")
+    submit_four(empty, monkeypatch)
+    with leading(empty):
+        assert "devices of gpu: 4 in r1, 3 of them free, 4 needed" in empty.await_phase("Unplaceable")["message"]
+        empty.api.ask("DELETE", f"{CLAIMS}/rival")
+        finish_with_devices(empty, *FOUR)

@@ -41,6 +41,7 @@ pytestmark = pytest.mark.controlplane
 
 RARE = "rare"
 SLICES = f"{RESOURCE}/resourceslices"
+TOPOLOGIES = "/apis/phalanx.dev/v1alpha1/topologies"
 FREE = len(NODES) * DEVICES - 2
 """The number of devices that a gang of two leaves to others."""
 MOST_WRITES = 60
@@ -193,19 +194,25 @@ def test_devices_are_given_up_for_a_waiting_pod_of_higher_priority(scene: Device
 
 
 def test_a_gang_waits_for_devices_that_do_not_exist_yet_and_starts_whole_when_they_appear(scene: DeviceScene) -> None:
-    """Two nodes have one device each, and the gang needs four. The stock scheduler would start two pods."""
+    """The nodes of a rack have one device each, and the gang needs four in one rack.
+
+    The stock scheduler would start two pods.
+    """
+    in_rack = gang("llm", 4)
+    in_rack["spec"] |= {"topology": "dc", "required": "rack"}
     with rare_devices(scene, "n0", "n1"), scene.history() as history, Leader(scene):
         one = job("llm", 4)
         one["spec"]["template"]["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": RARE}]
-        scene.ask("POST", GANGS, gang("llm", 4))
+        scene.ask("POST", GANGS, in_rack)
         scene.ask("POST", JOBS, one)
-        scene.wait(lambda: f"devices of {RARE}.example.com" in scene.status().get("message", ""), "the reason")
-        assert scene.status()["phase"] == "Unplaceable"
+        scene.wait(lambda: scene.status().get("phase") == "Unplaceable", "the rejection")
+        assert f"devices of {RARE}" in scene.status()["message"]
         assert [each for each in scene.pods("llm") if not each["spec"].get("schedulingGates")] == []
         assert history.now("llm") == []
-        for name in ("n2", "n3"):
-            scene.ask("POST", SLICES, rare_slice(name))
+        for name in ("n0", "n1"):
+            scene.ask("POST", SLICES, rare_slice(name, "more"))
         scene.wait(lambda: len(scene.bound("llm")) == 4, "the gang to be bound")
+        assert set(scene.bound("llm").values()) == {"n0", "n1"}
         assert history.doubled == {}
         scene.ask("DELETE", f"{JOBS}/llm?propagationPolicy=Background")
         scene.wait(lambda: not scene.claims("llm"), "the claims to be gone")
@@ -213,7 +220,10 @@ def test_a_gang_waits_for_devices_that_do_not_exist_yet_and_starts_whole_when_th
 
 @contextmanager
 def rare_devices(scene: DeviceScene, *nodes: str) -> Iterator[None]:
-    """A DeviceClass of which these nodes have one device each, and a template of claims for it."""
+    """A DeviceClass of which these nodes have one device each, a template of claims for it, and a topology of racks."""
+    levels = [{"name": "rack", "nodeLabel": "rack"}]
+    named = {"apiVersion": "phalanx.dev/v1alpha1", "kind": "Topology", "metadata": {"name": "dc"}}
+    scene.ask("POST", TOPOLOGIES, {**named, "spec": {"levels": levels}})
     chosen = [{"cel": {"expression": f"device.driver == '{RARE}.example.com'"}}]
     scene.ask("POST", f"{RESOURCE}/deviceclasses", {"metadata": {"name": RARE}, "spec": {"selectors": chosen}})
     devices = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": RARE}}]}}
@@ -225,14 +235,15 @@ def rare_devices(scene: DeviceScene, *nodes: str) -> Iterator[None]:
         if each["spec"]["driver"].startswith(RARE):
             scene.ask("DELETE", f"{SLICES}/{each['metadata']['name']}")
     scene.ask("DELETE", f"{TEMPLATES}/{RARE}")
+    scene.ask("DELETE", f"{TOPOLOGIES}/dc")
     scene.ask("DELETE", f"{RESOURCE}/deviceclasses/{RARE}")
 
 
-def rare_slice(name: str) -> Object:
-    """The slice of a node with one device of the driver rare.example.com."""
-    pool = {"name": f"{RARE}-{name}", "generation": 1, "resourceSliceCount": 1}
+def rare_slice(name: str, pool_name: str = "first") -> Object:
+    """The slice of a node with one device of the driver rare.example.com, in a pool of its own."""
+    pool = {"name": f"{pool_name}-{name}", "generation": 1, "resourceSliceCount": 1}
     spec = {"driver": f"{RARE}.example.com", "nodeName": name, "pool": pool, "devices": [{"name": "only"}]}
-    return {"metadata": {"name": f"{name}-{RARE}"}, "spec": spec}
+    return {"metadata": {"name": f"{name}-{RARE}-{pool_name}"}, "spec": spec}
 
 
 def dies_before_release(leader: Leader, method: str, path: str) -> None:
