@@ -82,17 +82,20 @@ def fewest_on(
     claims = [(pod, claim) for pod in pods for claim in columns.demands[pod].claims]
     gangs = {columns.gang_of[pod] for pod in pods}
     running = [pod for pod, gang in columns.gang_of.items() if gang in gangs and pod not in columns.gone]
-    here = columns.devices.inventory.on(node)
+    inventory = columns.devices.inventory
+    here = inventory.on(node)
     held = [position for position in devices_of_pods(running, columns) if position in here]
 
     def serve(some: Flags, bound: Claims) -> list[Choice] | None:
+        demands = [claim for _, claim in bound]
+        search.cut_off |= bool(inventory.counters) and any(map(_asks_for_all, demands))
         try:
-            return _chosen(node, [claim for _, claim in bound], some, used, columns)
+            return _chosen(node, demands, free, used, columns, some)
         except AllotmentError as error:
             search.cut_off |= error.__cause__ is not None
             return None
 
-    search = FewestDomains(node, claims, held, columns.below, columns.devices.inventory, serve)
+    search = FewestDomains(node, claims, held, columns.below, inventory, serve)
     return search.search(free)
 
 
@@ -103,13 +106,29 @@ def devices_of_pods(pods: Iterable[str], columns: DeviceColumns) -> list[int]:
     return [position for place in uses for position in devices.uses[place].positions]
 
 
+def _asks_for_all(claim: ClaimDemand) -> bool:
+    return any(one.every for alternatives in claim.asked.requests for one in alternatives)
+
+
 def _chosen(
-    node: str, claims: Sequence[ClaimDemand], free: Flags, used: Mapping[int, Amounts], columns: DeviceColumns
+    node: str,
+    claims: Sequence[ClaimDemand],
+    free: Flags,
+    used: Mapping[int, Amounts],
+    columns: DeviceColumns,
+    among: Flags | None = None,
 ) -> list[Choice]:
+    """Return the devices of claims on one node. `among`: the free devices that the claims may get; None: all."""
+    offered = free if among is None else among
     if columns.profiles is None and all(each.asked.by_number for each in claims):
-        return _by_number(node, claims, free, columns)
-    inventory = columns.devices.inventory
-    search = NodeSearch(inventory, node_devices(node, inventory, free, used, columns.concerned))
+        return _by_number(node, claims, offered, columns)
+    inventory, concerned = columns.devices.inventory, columns.concerned
+    if among is not None and inventory.counters and not any(map(_asks_for_all, claims)):
+        # A device that is not free consumes counters. So the other devices stay free, and their contents are left out.
+        others = [each for each in inventory.on(node) if free[each] and not among[each]]
+        offered, concerned = free, concerned.copy()
+        concerned[inventory.content[others]] = False
+    search = NodeSearch(inventory, node_devices(node, inventory, offered, used, concerned))
     try:
         found = search.choose([each.asked for each in claims])
     except NotPlannedError as error:

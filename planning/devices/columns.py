@@ -43,6 +43,10 @@ _MOST_VICTIMS = 6
 """The most pods of one node whose evictions are tried in all combinations (64), if more than numbers matter."""
 
 
+_CHANNELS = "contents of channels of ComputeDomains"
+"""The key of these flags in `Inventory.flags`."""
+
+
 class OneNode(NamedTuple):
     """Pod sets of one gang that share a claim, so that all their members run on one node."""
 
@@ -283,7 +287,10 @@ def _columns(gangs: Sequence[Gang], snapshot: Snapshot, topology: Topology | Non
 
 def _followed(demands: Mapping[str, PodDemand], inventory: Inventory) -> frozenset[str]:
     """Return the pods that claim a channel of a ComputeDomain. A shared claim counts for its first user."""
-    channels = np.array([is_channel(each.driver, each.device) for each in inventory.contents], dtype=np.bool_)
+    if _CHANNELS not in inventory.flags:
+        every = [is_channel(each.driver, each.device) for each in inventory.contents]
+        inventory.flags[_CHANNELS] = np.array(every, dtype=np.bool_)
+    channels = inventory.flags[_CHANNELS]
     if not channels.any():
         return frozenset()
     claiming = {id(each): bool((channels & _selected([each], inventory)).any()) for each in demands.values()}

@@ -10,6 +10,7 @@ devices in as few domains as possible, level by level from the widest, after the
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -63,20 +64,30 @@ def domain_levels(below: Iterable[DeviceLevel], counting: Flags, inventory: Inve
     found = []
     for level in below:
         for attribute in level.attributes:
-            values = [value_of(each.device, each.driver, attribute) for each in inventory.contents]
-            if any(value is not None for value, counts in zip(values, counting.tolist(), strict=True) if counts):
-                found.append(_domain_level(level, attribute, values))
+            of_content, values = _domains(attribute, inventory)
+            if (counting & (of_content != NO_VALUE)).any():
+                found.append(DomainLevel(level, attribute, of_content, values))
                 break
     return tuple(found)
 
 
-def _domain_level(level: DeviceLevel, attribute: str, values: Sequence[DeviceAttribute | None]) -> DomainLevel:
-    numbers: dict[DeviceAttribute, int] = {}
-    for value in values:
-        if value is not None:
-            numbers.setdefault(value, len(numbers))
-    of_content = np.array([NO_VALUE if each is None else numbers[each] for each in values], dtype=np.int64)
-    return DomainLevel(level, attribute, of_content, tuple(map(_text, numbers)))
+_Domains = tuple[IntColumn, tuple[str, ...]]
+"""`of_content` and `values` of a `DomainLevel`."""
+_known: WeakKeyDictionary[Inventory, dict[str, _Domains]] = WeakKeyDictionary()
+
+
+def _domains(attribute: str, inventory: Inventory) -> _Domains:
+    """Return the domains by an attribute. They are read once for each inventory, which may have 40,000 contents."""
+    known = _known.setdefault(inventory, {})
+    if attribute not in known:
+        values = [value_of(each.device, each.driver, attribute) for each in inventory.contents]
+        numbers: dict[DeviceAttribute, int] = {}
+        for value in values:
+            if value is not None:
+                numbers.setdefault(value, len(numbers))
+        of_content = np.array([NO_VALUE if each is None else numbers[each] for each in values], dtype=np.int64)
+        known[attribute] = of_content, tuple(map(_text, numbers))
+    return known[attribute]
 
 
 def _text(value: DeviceAttribute) -> str:

@@ -177,15 +177,18 @@ class _Wanted:
         return sum(least_devices(asked, self.level, self.inventory) for asked in self.claims)
 
 
+_SHARED = "contents of devices that claims share"
+"""The key of these flags in `Inventory.flags`."""
 _UNLIMITED = 1_000_000
 """More claims than one node can have."""
 
 
 def shares(inventory: Inventory) -> IntColumn:
     """Return, by content, how many claims may get one device: 1, or any number if claims can share it."""
-    return np.array(
-        [_UNLIMITED if each.device.allow_multiple_allocations else 1 for each in inventory.contents], dtype=np.int64
-    )
+    if _SHARED not in inventory.flags:
+        every = [each.device.allow_multiple_allocations for each in inventory.contents]
+        inventory.flags[_SHARED] = np.array(every, dtype=np.bool_)
+    return np.where(inventory.flags[_SHARED], _UNLIMITED, 1).astype(np.int64)
 
 
 def counted_contents(claims: Sequence[Asked], level: DomainLevel, inventory: Inventory) -> Flags:

@@ -4,12 +4,13 @@ It reads the gang, the topology, the claims and the slices again, without the co
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from cluster.devices.claims import Devices, PodClaim
 from cluster.devices.inventory import Content
 from cluster.devices.selectors import matches
 from gangs.model import Gang
-from kube.devices import DeviceAttribute, ExactDeviceRequest, ResourceClaimSpec
+from kube.devices import DeviceAttribute, DeviceSelector, ExactDeviceRequest, ResourceClaimSpec
 from kube.topology import DeviceLevel, Topology
 from planning.devices.verifying import PlacedPod
 
@@ -38,12 +39,13 @@ def level_faults(placed: Sequence[PlacedPod], levels: Levels, devices: Devices) 
         for allocation in each.allocations
         for pod in (f"{allocation.namespace}/{one}" for one in allocation.pods)
     }
-    contents = devices.inventory.contents
-    every = {level for own in levels.values() for level in own}
+    if not levels:
+        return
+    reader = _Reader(devices)
     specs = [_spec(claim) for each in placed for claim in devices.claims_of(each.pod)]
-    selected = [content for content in contents if any(_selects(spec, content, devices) for spec in specs)]
+    every = {level for own in levels.values() for level in own}
     attribute = {
-        level: next((name for name in level.attributes if any(_value(content, name) for content in selected)), "")
+        level: next((name for name in level.attributes if any(reader.publishes(one, name) for one in specs)), "")
         for level in every
     }
     for each in placed:
@@ -52,7 +54,7 @@ def level_faults(placed: Sequence[PlacedPod], levels: Levels, devices: Devices) 
             for claim in devices.claims_of(each.pod):
                 allocation = by_claim.get((each.pod.key, claim.entry)) or by_claim.get((each.pod.key, _name(claim)))
                 for one in allocation.devices if allocation is not None else ():
-                    if one.admin_access or not _counts(_spec(claim), one.request, attribute[level], devices):
+                    if one.admin_access or not reader.counts(_spec(claim), one.request, attribute[level]):
                         continue
                     content = devices.inventory.content_at(devices.inventory.positions[one.device])
                     values.add(_value(content, attribute[level]))
@@ -78,22 +80,29 @@ def _alternatives(spec: ResourceClaimSpec) -> Iterator[tuple[str, ExactDeviceReq
             yield f"{request.name}/{each.name}", each
 
 
-def _selects(spec: ResourceClaimSpec, content: Content, devices: Devices) -> bool:
-    return any(_matches(request, content, devices) for _, request in _alternatives(spec))
+@dataclass(slots=True)
+class _Reader:
+    """Reads which requests select a device with an attribute, once for equal requests."""
 
+    devices: Devices
+    _known: dict[tuple[str, tuple[DeviceSelector, ...], str], bool] = field(default_factory=dict)
 
-def _matches(request: ExactDeviceRequest, content: Content, devices: Devices) -> bool:
-    selectors = (*devices.classes[request.device_class_name].spec.selectors, *request.selectors)
-    return all(
-        each.cel is not None and matches(each.cel.expression, content.device, content.driver) for each in selectors
-    )
+    def publishes(self, spec: ResourceClaimSpec, attribute: str) -> bool:
+        """Return whether a request of the claim selects a device with the attribute."""
+        return any(self._selects(request, attribute) for _, request in _alternatives(spec))
 
+    def counts(self, spec: ResourceClaimSpec, name: str, attribute: str) -> bool:
+        """Return whether the request or alternative `name` selects a device with the attribute."""
+        return self._selects(dict(_alternatives(spec))[name], attribute)
 
-def _counts(spec: ResourceClaimSpec, name: str, attribute: str, devices: Devices) -> bool:
-    """Return whether the request `name` can get devices that have the attribute."""
-    request = dict(_alternatives(spec))[name]
-    having = (each for each in devices.inventory.contents if _value(each, attribute) is not None)
-    return any(_matches(request, each, devices) for each in having)
+    def _selects(self, request: ExactDeviceRequest, attribute: str) -> bool:
+        key = request.device_class_name, request.selectors, attribute
+        if key not in self._known:
+            of_class = self.devices.classes[request.device_class_name].spec.selectors
+            expressions = [one.cel.expression for one in (*of_class, *request.selectors) if one.cel is not None]
+            having = (one for one in self.devices.inventory.contents if _value(one, attribute) is not None)
+            self._known[key] = any(all(matches(e, one.device, one.driver) for e in expressions) for one in having)
+        return self._known[key]
 
 
 def _value(content: Content, attribute: str) -> DeviceAttribute | None:

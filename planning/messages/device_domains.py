@@ -179,12 +179,12 @@ _Domain = tuple[int, int]
 def _rooms(counted: Flags, level: DomainLevel, columns: DeviceColumns) -> tuple[dict[_Domain, int], set[int]]:
     """Return how many claims can get a device of each domain, and the nodes. `counted`: the devices that count."""
     inventory = columns.devices.inventory
-    room = shares(inventory)
-    found: Counter[_Domain] = Counter()
-    for position in np.flatnonzero(counted).tolist():
-        content = inventory.content[position]
-        found[int(inventory.node[position]), int(level.of_content[content])] += int(room[content])
-    return dict(found), {node for node, _ in found}
+    content = inventory.content[counted]
+    pairs = np.stack([inventory.node[counted], level.of_content[content]], axis=1)
+    domains, place = np.unique(pairs, axis=0, return_inverse=True)
+    rooms = np.bincount(place.ravel(), weights=shares(inventory)[content], minlength=len(domains)).astype(np.int64)
+    found = {(node, domain): room for (node, domain), room in zip(domains.tolist(), rooms.tolist(), strict=True)}
+    return found, {node for node, _ in found}
 
 
 def _held(assignments: Iterable[Assignment], level: DomainLevel, columns: DeviceColumns) -> set[_Domain]:

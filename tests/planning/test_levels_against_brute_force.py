@@ -25,7 +25,7 @@ from solver.problem import Limits
 pytestmark = pytest.mark.timeout(3600)
 """A slow machine may take its time."""
 
-INSTANCES = int(os.environ.get("PHALANX_BRUTE_FORCE_LEVELS", "200"))
+INSTANCES = int(os.environ.get("PHALANX_BRUTE_FORCE_LEVELS", "100"))
 PATIENT = Limits(seconds=600.0)
 """CP-SAT's deterministic time alone ends a search, so that a slow machine proves the same results."""
 

@@ -215,3 +215,34 @@ def test_a_pod_set_has_its_own_level() -> None:
     assert decision.outcome is Outcome.PLACED
     apart = decided(cluster(n1="0123"), scenes.gang(podSets=spec), pods)
     assert apart.proof == "Infeasible"
+
+
+def test_partitions_in_other_domains_consume_no_counters() -> None:
+    """Domain 0 has two partitions, and domain 1 has four. The card has counters for four of them."""
+    consumed = [{"counterSet": "card", "counters": {"slices": {"value": "1"}}}]
+    parts = [
+        devices.device(f"gpu-{place}", attributes={"nvlinkDomain": int(place > 1)}, consumesCounters=consumed)
+        for place in range(6)
+    ]
+    card = [{"name": "card", "counters": {"slices": {"value": "4"}}}]
+    there = [*cluster(), devices.resource_slice("n1", parts, sharedCounters=card)]
+    one = decided(there, scenes.gang(minMember=1, preferred="nvlink"), members(1))
+    assert domains(one) == [("r1/n1/0", 1)]
+    two = decided(there, scenes.gang(minMember=2, preferred="nvlink"), members(2))
+    assert (two.proof, domains(two)) == ("Optimal", [("r1/n1/1", 2)])
+
+
+def test_all_devices_of_a_node_are_in_all_its_domains() -> None:
+    every = {"name": "gpu", "exactly": {"deviceClassName": devices.DRIVER, "allocationMode": "All"}}
+    decision = decided(
+        cluster(devices.template(every, name="pair"), n1="0011", n2="00"),
+        scenes.gang(minMember=2, preferred="nvlink"),
+        members(2),
+    )
+    assert sorted(domains(decision)) == [("r1/n1/0", 1), ("r1/n1/1", 1), ("r1/n2/0", 1)]
+    bound = decided(
+        cluster(devices.template(every, name="pair"), n1="0011", n2="00", n3="0"),
+        scenes.gang(minMember=2, required="nvlink"),
+        members(2),
+    )
+    assert sorted({each.node for each in bound.assignments}) == ["n2", "n3"]
