@@ -34,11 +34,11 @@ _SIDECAR = "Always"
 
 
 class ClassRequest(NamedTuple):
-    """A request of the claim: `count` devices of a DeviceClass."""
+    """A request of the claim: this `number` of devices of a DeviceClass."""
 
     name: str
     device_class: str
-    count: int
+    number: int
 
 
 class _Record(msgspec.Struct, frozen=True):
@@ -121,11 +121,13 @@ def conversion_of(spec: PodSpec, provided: Mapping[str, str]) -> Conversion | No
             used.setdefault(containers[at].name, []).extend(reused)
             if rest:
                 lacking.append(containers[at].name)
-                if largest is None or largest.count < rest:
+                if largest is None or largest.number < rest:
                     largest = ClassRequest(_request_name(at, containers[at], resource), device_class, rest)
-        for name in lacking if largest is not None else ():
-            used[name].append(largest.name)
-        requests += [*([largest] if largest is not None else []), *own.values()]
+        requests += own.values()
+        if largest is not None:
+            requests.append(largest)
+            for name in lacking:
+                used[name].append(largest.name)
     if not requests or len(requests) > MOST_REQUESTS:
         return None
     amounts_by_name = {each.name: amounts for each, amounts in zip(containers, asked, strict=True) if amounts}
@@ -151,7 +153,7 @@ def _reused(later: Sequence[ClassRequest], wanted: int) -> tuple[list[str], int]
         if wanted <= 0:
             break
         found.append(each.name)
-        wanted -= each.count
+        wanted -= each.number
     return found, max(0, wanted)
 
 
@@ -215,7 +217,9 @@ def template_of(pod: Pod) -> ResourceClaimTemplate | None:
     if record is None:
         return None
     requests = tuple(
-        DeviceRequest(name=each.name, exactly=ExactDeviceRequest(device_class_name=each.device_class, count=each.count))
+        DeviceRequest(
+            name=each.name, exactly=ExactDeviceRequest(device_class_name=each.device_class, count=each.number)
+        )
         for each in record.requests
     )
     metadata = ObjectMeta(name=_template_name(record.requests), namespace=pod.metadata.namespace)
