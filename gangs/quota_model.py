@@ -99,8 +99,8 @@ class DeviceQuotas:
 class Charge:
     """The quotas that a member uses in its queue, if they are not just the requests of its pod.
 
-    `amounts`: by resource, in base units. `problem`: the reason why the devices cannot be counted, as the thing that the
-    gang waits for; "" if they can.
+    `amounts`: by resource, in base units. `problem`: the change that the gang waits for, because its devices cannot be
+    counted; "" if they can.
     """
 
     amounts: Mapping[str, int]

@@ -34,11 +34,11 @@ _SIDECAR = "Always"
 
 
 class ClassRequest(NamedTuple):
-    """A request of the claim: `count` devices of a DeviceClass."""
+    """A request of the claim: this `number` of devices of a DeviceClass."""
 
     name: str
     device_class: str
-    count: int
+    number: int
 
 
 class _Record(msgspec.Struct, frozen=True):
@@ -106,30 +106,48 @@ def conversion_of(spec: PodSpec, provided: Mapping[str, str]) -> Conversion | No
     short = [at for at, each in enumerate(spec.init_containers) if each.restart_policy != _SIDECAR]
     requests, used = list[ClassRequest](), dict[str, list[str]]()
     for resource, device_class in sorted(provided.items()):
-        own: dict[int, ClassRequest] = {}
-        for at, amounts in enumerate(asked):
-            if resource in amounts and at not in short:
-                name = _request_name(at, containers[at], resource)
-                own[at] = ClassRequest(name, device_class, amounts[resource])
-                used.setdefault(containers[at].name, []).append(name)
-        largest: ClassRequest | None = None
-        lacking = list[str]()
-        for at in short:
-            if resource not in asked[at]:
-                continue
-            reused, rest = _reused([own[later] for later in sorted(own) if later > at], asked[at][resource])
-            used.setdefault(containers[at].name, []).extend(reused)
-            if rest:
-                lacking.append(containers[at].name)
-                if largest is None or largest.count < rest:
-                    largest = ClassRequest(_request_name(at, containers[at], resource), device_class, rest)
-        for name in lacking if largest is not None else ():
-            used[name].append(largest.name)
-        requests += [*([largest] if largest is not None else []), *own.values()]
+        wanted = {
+            at: ClassRequest(_request_name(at, containers[at], resource), device_class, amounts[resource])
+            for at, amounts in enumerate(asked)
+            if resource in amounts
+        }
+        found, names = _requests_of(wanted, short)
+        requests += found
+        for at, each in names.items():
+            used.setdefault(containers[at].name, []).extend(each)
     if not requests or len(requests) > MOST_REQUESTS:
         return None
     amounts_by_name = {each.name: amounts for each, amounts in zip(containers, asked, strict=True) if amounts}
     return Conversion(tuple(sorted(requests)), {name: tuple(each) for name, each in used.items()}, amounts_by_name)
+
+
+def _requests_of(
+    wanted: Mapping[int, ClassRequest], short: Sequence[int]
+) -> tuple[list[ClassRequest], dict[int, list[str]]]:
+    """Return the requests for one resource, and by container the names of those whose devices it uses.
+
+    All init containers that lack devices share the largest of their requests.
+
+    :param wanted: the requests of the containers, by position, as if no container used the devices of another one.
+    :param short: the positions of init containers that end before the next container starts.
+    """
+    own = {at: each for at, each in wanted.items() if at not in short}
+    used = {at: [each.name] for at, each in own.items()}
+    largest: ClassRequest | None = None
+    lacking = list[int]()
+    for at in short:
+        if at not in wanted:
+            continue
+        used[at], rest = _reused([own[later] for later in sorted(own) if later > at], wanted[at].number)
+        if rest:
+            lacking.append(at)
+            if largest is None or largest.number < rest:
+                largest = wanted[at]._replace(number=rest)
+    if largest is None:
+        return [*own.values()], used
+    for at in lacking:
+        used[at].append(largest.name)
+    return [*own.values(), largest], used
 
 
 def _asked(container: Container, provided: Mapping[str, str]) -> dict[str, int]:
@@ -151,7 +169,7 @@ def _reused(later: Sequence[ClassRequest], wanted: int) -> tuple[list[str], int]
         if wanted <= 0:
             break
         found.append(each.name)
-        wanted -= each.count
+        wanted -= each.number
     return found, max(0, wanted)
 
 
@@ -215,7 +233,9 @@ def template_of(pod: Pod) -> ResourceClaimTemplate | None:
     if record is None:
         return None
     requests = tuple(
-        DeviceRequest(name=each.name, exactly=ExactDeviceRequest(device_class_name=each.device_class, count=each.count))
+        DeviceRequest(
+            name=each.name, exactly=ExactDeviceRequest(device_class_name=each.device_class, count=each.number)
+        )
         for each in record.requests
     )
     metadata = ObjectMeta(name=_template_name(record.requests), namespace=pod.metadata.namespace)

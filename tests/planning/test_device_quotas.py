@@ -95,13 +95,11 @@ def short(resource: str, needed: int, left: int) -> str:
 
 ONE, TWO = devices.request(), devices.request(count=2)
 SHARED = (devices.request("a", 1, "shared-1"), devices.request("b", 1, "shared-2"))
-FIRST = {
-    "name": "gpu",
-    "firstAvailable": [
-        {"name": "a", "deviceClassName": "shared-1", "count": 1},
-        {"name": "b", "deviceClassName": "shared-2", "count": 1},
-    ],
-}
+ALTERNATIVES: list[scenes.Manifest] = [
+    {"name": "a", "deviceClassName": "shared-1", "count": 1},
+    {"name": "b", "deviceClassName": "shared-2", "count": 1},
+]
+FIRST: scenes.Manifest = {"name": "gpu", "firstAvailable": ALTERNATIVES}
 
 
 @pytest.mark.parametrize(
@@ -148,7 +146,7 @@ def test_each_request_counts_with_its_devices(requests: list[scenes.Manifest], f
             'waits for a number of devices in the request "gpu", because Kueue does not count All',
         ),
         (
-            {"name": "gpu", "firstAvailable": [{**FIRST["firstAvailable"][0], "count": 2}, FIRST["firstAvailable"][1]]},
+            {"name": "gpu", "firstAvailable": [{**ALTERNATIVES[0], "count": 2}, ALTERNATIVES[1]]},
             (
                 'waits for alternatives of one number and one resource in the request "gpu", because Kueue counts no '
                 "others"
@@ -163,7 +161,7 @@ def test_what_kueue_does_not_count_is_not_planned(request_: scenes.Manifest, mes
 
 
 def test_a_claim_that_pods_name_is_not_counted() -> None:
-    entry = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}
+    entry: dict[str, Any] = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}
     decision = decided(configuration(), queues(), devices.claim("mine"), job(1, **entry))
     assert decision.message == (
         "waits for ResourceClaim mine to be replaced by a template, because Kueue counts no named claims"
@@ -224,8 +222,8 @@ def test_devices_of_running_gangs_are_used() -> None:
         }
         pod.setdefault("status", {})["resourceClaimStatuses"] = [{"name": "gpu", "resourceClaimName": f"{name}-gpu"}]
         pods.append(pod)
-    parts = configuration(), queues(), devices.template(), running, *pods, *claims
-    run = dry_run(scenes.documents(cluster(), *parts, job(4, **devices.of_template())))
+    objects = [configuration(), *queues(), devices.template(), running, *pods, *claims]
+    run = dry_run(scenes.documents(cluster(), objects, job(4, **devices.of_template())))
     messages = {decision.key.name: decision.message for decision in run.decisions}
     assert "has 3 of 8 left, 5 used by gang default/old" in messages["llm"]
 
