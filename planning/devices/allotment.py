@@ -90,7 +90,7 @@ def fewest_on(
         demands = [claim for _, claim in bound]
         search.cut_off |= bool(inventory.counters) and any(map(_asks_for_all, demands))
         try:
-            return _chosen(node, demands, free, used, columns, some)
+            return _chosen(node, demands, free, used, columns, among=some)
         except AllotmentError as error:
             search.cut_off |= error.__cause__ is not None
             return None
@@ -116,6 +116,7 @@ def _chosen(
     free: Flags,
     used: Mapping[int, Amounts],
     columns: DeviceColumns,
+    *,
     among: Flags | None = None,
 ) -> list[Choice]:
     """Return the devices of claims on one node. `among`: the free devices that the claims may get; None: all."""
