@@ -170,12 +170,12 @@ def test_a_nominated_pod_that_never_starts_is_named(scene: Scene, monkeypatch: p
 
 
 def test_rights_that_are_withdrawn_while_devices_are_held_leave_a_message_and_nothing_for_ever(scene: Scene) -> None:
-    """The component of the rights is removed and installed again. Then the gang is deleted."""
+    """The component of the rights is removed between two claims, and installed again. Then the gang is deleted."""
     denied = refused(403, "Forbidden", "devices are forbidden: User phalanx-controller cannot patch them")
     submit(scene)
+    scene.api.fault(rf"PATCH {CLAIMS}/b-gpu/status", *[denied] * 10_000)
     with leading(scene):
         scene.api.wait(lambda: any(held_soon(scene).values()), "a held device")
-        scene.api.fault(rf"(POST|PATCH|DELETE) {ROOT}/", *[denied] * 10_000)
         scene.api.wait(lambda: held_soon(scene) and "devices are forbidden" in message(scene), "the refusal")
     scene.api.fault(rf"GET {ROOT}/(?!deviceclasses)", *[denied] * 10_000)
     with leading(scene):
