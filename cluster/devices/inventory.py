@@ -68,6 +68,8 @@ class Inventory:
     positions: Mapping[DeviceId, int] = field(default_factory=dict)
     flags: dict[Hashable, Flags] = field(default_factory=dict)
     """Cache of callers: flags of `contents`, by a key that says what they mean."""
+    alike: dict[Hashable, IntColumn] = field(default_factory=dict)
+    """Cache of callers: for each of `contents` one that equals it for some claims, by a key that stands for them."""
 
     def content_at(self, position: int) -> Content:
         """Return the content of the device at this position."""

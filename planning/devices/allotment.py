@@ -9,7 +9,7 @@ from planning.devices.columns import DeviceColumns, freed
 from planning.devices.demands import ClaimDemand, NotPlannedError, Request
 from planning.devices.fewest_domains import Claims, Fewest, FewestDomains
 from planning.devices.kinds import accepted
-from planning.devices.node_search import Choice, NodeSearch, node_devices
+from planning.devices.node_search import NOT_SELECTED, Choice, NodeSearch, node_devices
 
 Allocations = dict[str, tuple[ClaimAllocation, ...]]
 """The devices of members' claims, by the pod's `namespace/name`."""
@@ -80,11 +80,9 @@ def fewest_on(
     None if these free devices do not suffice. Pods of several gangs count as pods of one gang.
     """
     claims = [(pod, claim) for pod in pods for claim in columns.demands[pod].claims]
-    gangs = {columns.gang_of[pod] for pod in pods}
-    running = [pod for pod, gang in columns.gang_of.items() if gang in gangs and pod not in columns.gone]
     inventory = columns.devices.inventory
     here = inventory.on(node)
-    held = [position for position in devices_of_pods(running, columns) if position in here]
+    held = [position for position in held_by_gangs(pods, columns) if position in here]
 
     def serve(some: Flags, bound: Claims) -> list[Choice] | None:
         demands = [claim for _, claim in bound]
@@ -97,6 +95,13 @@ def fewest_on(
 
     search = FewestDomains(node, claims, held, columns.below, inventory, serve)
     return search.search(free)
+
+
+def held_by_gangs(pods: Iterable[str], columns: DeviceColumns) -> list[int]:
+    """Return the devices that running members of these pods' gangs have got, as positions in the inventory."""
+    gangs = {columns.gang_of[pod] for pod in pods}
+    running = [pod for pod, gang in columns.gang_of.items() if gang in gangs and pod not in columns.gone]
+    return devices_of_pods(running, columns)
 
 
 def devices_of_pods(pods: Iterable[str], columns: DeviceColumns) -> list[int]:
@@ -123,13 +128,13 @@ def _chosen(
     offered = free if among is None else among
     if columns.profiles is None and all(each.asked.by_number for each in claims):
         return _by_number(node, claims, offered, columns)
-    inventory, concerned = columns.devices.inventory, columns.concerned
+    inventory, alike = columns.devices.inventory, columns.alike
     if among is not None and inventory.counters and not any(map(_asks_for_all, claims)):
         # A device that is not free consumes counters. So the other devices stay free, and their contents are left out.
         others = [each for each in inventory.on(node) if free[each] and not among[each]]
-        offered, concerned = free, concerned.copy()
-        concerned[inventory.content[others]] = False
-    search = NodeSearch(inventory, node_devices(node, inventory, offered, used, concerned))
+        offered, alike = free, alike.copy()
+        alike[inventory.content[others]] = NOT_SELECTED
+    search = NodeSearch(inventory, node_devices(node, inventory, offered, used, alike))
     try:
         found = search.choose([each.asked for each in claims])
     except NotPlannedError as error:

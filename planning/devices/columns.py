@@ -37,7 +37,13 @@ from planning.devices.demands import (
 )
 from planning.devices.domains import DomainLevel, with_levels
 from planning.devices.kinds import accepted, check_planned, shareable, shares_counters, shares_devices
-from planning.devices.node_search import NodeDevices, concerned_contents, node_devices
+from planning.devices.node_search import (
+    NOT_SELECTED,
+    NodeDevices,
+    alike_contents,
+    concerned_contents,
+    node_devices,
+)
 
 _MOST_VICTIMS = 6
 """The most pods of one node whose evictions are tried in all combinations (64), if more than numbers matter."""
@@ -92,8 +98,8 @@ class DeviceColumns:
     notes: tuple[str, ...] = ()
     profiles: Profiles | None = None
     """For claims in which more than numbers matter; None if only numbers do."""
-    concerned: Flags = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
-    """Which contents some request selects."""
+    alike: IntColumn = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """For each content of the inventory, the first one that is alike for the claims (`alike_contents`)."""
     below: tuple[DomainLevel, ...] = ()
     """The levels below the node that the selected devices publish."""
     gang_of: Mapping[str, GangKey] = field(default_factory=dict)
@@ -104,7 +110,7 @@ class DeviceColumns:
     @property
     def shares_devices(self) -> bool:
         """Whether some request selects a device that several claims can share."""
-        return bool((self.concerned & shareable(self.devices.inventory)).any())
+        return bool(((self.alike != NOT_SELECTED) & shareable(self.devices.inventory)).any())
 
     def freed_by(self, pods: EvictablePods, nodes: Sequence[str]) -> Freed:
         """Return what evictions of these pods free. `nodes`: the names of the snapshot's nodes."""
@@ -157,7 +163,7 @@ class DeviceColumns:
                 free = self.free.copy()
                 free[list(freed(some, self.devices, self.gone))] = True
                 used = self.devices.shares(self.gone.union(some), inventory.on(node))
-                after = node_devices(node, inventory, free, used, self.concerned)
+                after = node_devices(node, inventory, free, used, self.alike)
                 if not profiles.is_exact(after):
                     return None
                 found[some] = np.array(profiles.amounts(after), dtype=np.int64)
@@ -177,7 +183,9 @@ class DeviceColumns:
     def _matters(self, position: int) -> bool:
         """Return whether a device counts for the gang: a request selects it, or it consumes counters of others."""
         content = self.devices.inventory.content[position]
-        return bool(self.concerned[content] or self.devices.inventory.contents[content].device.consumes_counters)
+        return bool(
+            self.alike[content] != NOT_SELECTED or self.devices.inventory.contents[content].device.consumes_counters
+        )
 
     def on(self, nodes: Collection[str]) -> Flags:
         """Return which devices of the inventory are on one of these nodes."""
@@ -271,7 +279,11 @@ def _columns(gangs: Sequence[Gang], snapshot: Snapshot, topology: Topology | Non
         used=devices.shares(gone | leaving),
         gone=frozenset(gone | leaving),
         devices=devices,
-        concerned=concerned_contents(requests, devices.inventory),
+        alike=alike_contents(
+            [claim.asked for each in distinct for claim in each.claims],
+            devices.inventory,
+            [each.attribute for each in below],
+        ),
         below=below,
         gang_of={member.pod.key: gang.key for gang in planned for member in gang.members} if below else {},
         followed=_followed(demands, devices.inventory),
@@ -357,7 +369,7 @@ def _by_search(
     of_pod = {key: claims_asked(demand.claims) for key, demand in start.demands.items() if demand.claims}
     counts = Counter(of_pod.values())
     every = np.ones(len(inventory.ids), dtype=np.bool_)
-    contents = _Contents(inventory, start.concerned)
+    contents = _Contents(inventory, start.alike)
     at = _positions(inventory, snapshot).tolist()
     places = {name: place for name, place in zip(inventory.nodes, at, strict=True) if place >= 0}
     now_at = contents.of(start.free, start.used)
@@ -404,11 +416,12 @@ def _by_search(
 class _Contents:
     """The distinct contents of nodes. Nodes with equal devices are searched once, whatever the devices' names are.
 
-    `distinct`: a node of each content. `concerned`: the contents of devices that some request selects.
+    `distinct`: a node of each content. `alike`: as `alike_contents` returns it.
     """
 
-    def __init__(self, inventory: Inventory, concerned: Flags) -> None:
-        self._inventory, self._concerned = inventory, concerned
+    def __init__(self, inventory: Inventory, alike: IntColumn) -> None:
+        self._inventory, self._alike = inventory, alike
+        self._contents = alike[inventory.content]
         self._ends = np.searchsorted(inventory.node, np.arange(len(inventory.nodes) + 1)).tolist()
         self._known: dict[object, int] = {}
         self.distinct: list[NodeDevices] = []
@@ -428,10 +441,12 @@ class _Contents:
             here = slice(self._ends[place], self._ends[place + 1])
             # With counters, the pools of the devices matter, too.
             own = name if inventory.counters else (name in inventory.incomplete)
-            key = inventory.content[here].tobytes(), free[here].tobytes(), own, tuple(used_on.get(place, ()))
+            contents = self._contents[here]
+            matter = free[here] & (contents != NOT_SELECTED)
+            key = contents.tobytes(), matter.tobytes(), own, tuple(used_on.get(place, ()))
             if key not in self._known:
                 self._known[key] = len(self.distinct)
-                self.distinct.append(node_devices(name, inventory, free, used, self._concerned))
+                self.distinct.append(node_devices(name, inventory, free, used, self._alike))
             found[name] = self._known[key]
         return found
 

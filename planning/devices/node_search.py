@@ -12,10 +12,11 @@ from decimal import Decimal
 from itertools import product
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from cluster.devices.capacity import Amounts, consumed
-from cluster.devices.inventory import Flags, Inventory
+from cluster.devices.inventory import Flags, IntColumn, Inventory
 from kube.devices import Device, DeviceAttribute
 from kube.quantities import exact
 from planning.devices.demands import Asked, Constraint, Kind, NotPlannedError, Request
@@ -23,6 +24,7 @@ from planning.devices.kinds import accepted, selected
 
 MOST_STEPS = 100_000
 """Devices that one search may try. Typical nodes need some dozens; a search of this length takes a second."""
+_encode = msgspec.msgpack.Encoder(order="deterministic").encode
 _OTHER_FRAMES = 1000
 """The frames of the interpreter's stack for everything but the search itself, as Python's own limit."""
 MOST_IN_CLAIM = 32
@@ -30,6 +32,8 @@ MOST_IN_CLAIM = 32
 
 Counters = Mapping[tuple[int, str, str], Decimal]
 """The remaining amount of each counter, by the pool's position on the node, the counter set and the counter."""
+NOT_SELECTED = -1
+"""In `alike_contents`, the number of contents that no request selects."""
 Choice = list[tuple[Request, int]]
 """The devices of one claim: for each its request, and its position in the inventory."""
 
@@ -38,9 +42,9 @@ Choice = list[tuple[Request, int]]
 class NodeDevices:
     """The devices of one node that matter to the search.
 
-    `positions`: in the inventory. `contents` and `pools`: the content of each device, and the position of its pool on
-    the node. `free`: whether it is free. `counters`: what is left of the counters of each pool. `complete`: whether all
-    slices of the node's pools are known.
+    `positions`: in the inventory. `contents` and `pools`: the content of each device, or one that is alike for the
+    claims (`alike_contents`), and the position of its pool on the node. `free`: whether it is free. `counters`: what is
+    left of the counters of each pool. `complete`: whether all slices of the node's pools are known.
     """
 
     positions: tuple[int, ...]
@@ -79,12 +83,12 @@ def _shared(device: Device, used: Amounts | None) -> Shared | None:
 
 
 def node_devices(
-    node: str, inventory: Inventory, free: Flags, used: Mapping[int, Amounts], concerned: Flags
+    node: str, inventory: Inventory, free: Flags, used: Mapping[int, Amounts], alike: IntColumn
 ) -> NodeDevices:
     """Return the devices of a node.
 
     `free`: of all devices, whether no claim has it for itself. `used`: what claims consume of devices that they share,
-    by position in the inventory. `concerned`: contents that some request selects.
+    by position in the inventory. `alike`: as `alike_contents` returns it.
     """
     positions = list(inventory.on(node))
     ids = [inventory.ids[each] for each in positions]
@@ -101,10 +105,11 @@ def node_devices(
         for position, content, pool in zip(positions, contents, of_pool, strict=True):
             if not free[position] or position in used:
                 _consume(left, pool, inventory.contents[content].device, 1)
-    kept = [place for place, content in enumerate(contents) if concerned[content]]
+    same = alike[contents].tolist()
+    kept = [place for place, content in enumerate(same) if content != NOT_SELECTED]
     return NodeDevices(
         tuple([positions[each] for each in kept]),
-        tuple([contents[each] for each in kept]),
+        tuple([same[each] for each in kept]),
         tuple([of_pool[each] for each in kept]),
         tuple([bool(free[positions[each]]) for each in kept]),
         tuple([_shared(inventory.contents[contents[each]].device, used.get(positions[each])) for each in kept]),
@@ -413,3 +418,29 @@ def concerned_contents(requests: Iterable[Request], inventory: Inventory) -> Fla
     every = [selected(each.kind, inventory) for each in requests]
     found: Flags = np.logical_or.reduce(every) if every else np.zeros(len(inventory.contents), dtype=np.bool_)
     return found
+
+
+def alike_contents(asked: Iterable[Asked], inventory: Inventory, attributes: Iterable[str] = ()) -> IntColumn:
+    """Return, for each content of the inventory, the first one that these claims cannot tell apart from it.
+
+    `NOT_SELECTED` for contents that no request selects. Drivers publish attributes that are different for each device,
+    such as a UUID. If no selector or constraint reads them, nodes that differ only in them are searched once.
+    `attributes`: further attributes that are read. The result must not be changed.
+    """
+    every = list(asked)
+    kinds = list(dict.fromkeys(one.kind for each in every for alternatives in each.requests for one in alternatives))
+    read = sorted({constraint.attribute for each in every for constraint in each.constraints}.union(attributes))
+    key = tuple(kinds), tuple(read)
+    if key not in inventory.alike:
+        flags = [flags for kind in kinds for flags in (selected(kind, inventory), accepted(kind, inventory))]
+        rows = np.array(flags, dtype=np.bool_).reshape(len(flags), len(inventory.contents)).T
+        first: dict[object, int] = {}
+        found = np.full(len(inventory.contents), NOT_SELECTED, dtype=np.int64)
+        for place in np.flatnonzero(rows.any(axis=1)).tolist():
+            content = inventory.contents[place]
+            device, values = content.device, [value_of(content.device, content.driver, each) for each in read]
+            shares = None if content.plain else _encode((device.consumes_counters, device.capacity))
+            seen = rows[place].tobytes(), _encode(values), device.allow_multiple_allocations, shares
+            found[place] = first.setdefault(seen, place)
+        inventory.alike[key] = found
+    return inventory.alike[key]

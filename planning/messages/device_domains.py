@@ -12,11 +12,12 @@ import numpy as np
 from cluster.devices.inventory import Flags
 from gangs.model import Gang, Member
 from planning.decision import Assignment, DomainUse, LevelUse
-from planning.devices.allotment import devices_of_pods, fewest_on
+from planning.devices.allotment import devices_of_pods, fewest_on, held_by_gangs
 from planning.devices.columns import DeviceColumns
 from planning.devices.demands import Asked, ClaimDemand
 from planning.devices.domains import NO_VALUE, DomainLevel, required_levels
 from planning.devices.fewest_domains import Counts, counted_contents, least_devices, shares
+from planning.devices.node_search import alike_contents
 from planning.framing.gang_problem import Framing
 from solver.plan import Goal, Plan
 from solver.verify.rules import verify
@@ -255,6 +256,12 @@ def on_best_node(framing: Framing, plan: Plan) -> tuple[Plan, Counts]:
     return plan, found[node] if len(better) <= MOST_MOVES else ()
 
 
+def _numbered(domains: Iterable[int]) -> tuple[int, ...]:
+    """Return the domains of a node's devices, numbered in the order in which they appear, so that nodes compare."""
+    numbers = {NO_VALUE: NO_VALUE}
+    return tuple([numbers.setdefault(each, len(numbers)) for each in domains])
+
+
 def _counts_by_node(framing: Framing, plan: Plan) -> dict[int, Counts] | None:
     """Return, by node that can hold all members of the plan, the fewest domains of each level.
 
@@ -270,12 +277,16 @@ def _counts_by_node(framing: Framing, plan: Plan) -> dict[int, Counts] | None:
     pods = [pod for pod, _ in placed if pod in columns.demands]
     eligible = frozenset[int].intersection(*(framing.problem.shapes[shape].nodes for _, shape in placed))
     inventory, known = columns.devices.inventory, dict[object, Counts | None]()
+    held = set(held_by_gangs(pods, columns))
+    alike = alike_contents([claim.asked for pod in pods for claim in columns.demands[pod].claims], inventory)
     found: dict[int, Counts] = {}
     for node in sorted(eligible):
         name = framing.nodes[node]
         here = inventory.on(name)
-        own = name if inventory.counters or columns.used else name in inventory.incomplete
-        key = inventory.content[here].tobytes(), columns.free[here].tobytes(), own
+        own = name if inventory.counters or columns.used or held.intersection(here) else name in inventory.incomplete
+        contents = inventory.content[here]
+        domains = tuple([_numbered(level.of_content[contents].tolist()) for level in columns.below])
+        key = alike[contents].tobytes(), columns.free[here].tobytes(), domains, own
         if key not in known:
             few = fewest_on(name, pods, columns.free, columns.used, columns)
             if len(known) == MOST_CONTENTS or (few is not None and not few.exact):

@@ -24,7 +24,7 @@ from planning.devices import by_device
 from planning.devices.by_search import Profiles
 from planning.devices.columns import device_columns
 from planning.devices.demands import Asked, Kind, NotPlannedError, Request
-from planning.devices.node_search import NodeSearch, concerned_contents, node_devices
+from planning.devices.node_search import NodeSearch, alike_contents, node_devices
 from planning.devices.verifying import PlacedPod, faults
 from planning.messages.solve_report import solve_report
 
@@ -189,8 +189,8 @@ def test_the_sums_of_devices_are_the_numbers_that_a_search_finds() -> None:
         profiles = [(Asked(((Request("gpu", kind, 1),),)),) for kind in kinds]
         free = ~(inventory.content < 0)
         used = {0: {"memory": Decimal(2**30)}} if draw.random() < 0.5 else {}
-        concerned = concerned_contents([Request("gpu", kind, 1) for kind in kinds], inventory)
-        node = node_devices("n1", inventory, free, used, concerned)
+        alike = alike_contents([Asked(((Request("gpu", kind, 1),),)) for kind in kinds], inventory)
+        node = node_devices("n1", inventory, free, used, alike)
         found = by_device.served(kinds, (4, 5), node, inventory)
         search = NodeSearch(inventory, node)
         expected: set[tuple[int, ...]] = {
