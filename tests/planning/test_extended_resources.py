@@ -3,12 +3,17 @@
 r1: n1 (1 device) n2 (2)        r2: n3 (3) n4 (2)
 """
 
+from dataclasses import replace
 from typing import Any
 
 import device_scenes as devices
 import pytest
 import scenes
+from msgspec import structs
 
+from controller.scheduling.demand import MinimumDemand
+from gangs.model import Member
+from kube.placeholders import seat_uid
 from planning.decision import Decision, Outcome
 from planning.messages.solve_report import solve_report
 
@@ -128,3 +133,17 @@ def test_where_a_node_has_the_resource_only_such_nodes_are_planned() -> None:
     assert f"not considered: devices of DeviceClass {devices.DRIVER} for {GPU}" in decision.message
     refused = decided(cluster(*nodes, n1=0), providing(), scenes.gang(minMember=3), asking(3))
     assert (refused.outcome, refused.proof) == (Outcome.UNPLACEABLE, "Unproven")
+
+
+def test_the_demand_of_expected_pods_leaves_out_what_may_become_a_claim() -> None:
+    """No node has the resource, so a capacity bound that contains it would keep the gang from being planned."""
+    gangs, _, _ = scenes.picture(scenes.nodes(RACKS, ["rack"]), scenes.gang(minMember=2), asking(2))
+    (gang,) = gangs
+
+    def expected(member: Member) -> Member:
+        metadata = structs.replace(member.pod.metadata, uid=seat_uid("w", "main", member.pod.metadata.name))
+        return replace(member, pod=structs.replace(member.pod, metadata=metadata))
+
+    later = replace(gang, members=tuple(expected(each) for each in gang.members))
+    assert {name for name, _ in MinimumDemand(gang).demand_class.amounts} == {"cpu", "pods", GPU}
+    assert {name for name, _ in MinimumDemand(later).demand_class.amounts} == {"cpu", "pods"}
