@@ -204,8 +204,9 @@ def _last_spec(_uid: str, _role: str) -> list[PodSpec]:
 
 
 def with_conversion(annotations: Mapping[str, str], siblings: Sequence[Pod]) -> dict[str, str]:
-    """Return the annotations of an expected pod: those of its template, and the record of the claim that replaced
-    requests of the first sibling (`CONVERTED`), because the expected pod has the containers of this sibling.
+    """Return the annotations of an expected pod: those of its template, and the first sibling's `CONVERTED`.
+
+    The expected pod has the containers of this sibling, from which a claim may have taken requests.
     """
     recorded = siblings[0].metadata.annotations.get(CONVERTED) if siblings else None
     return {**annotations, **({CONVERTED: recorded} if recorded is not None else {})}
