@@ -3,12 +3,20 @@
 r1: n1 (1 device) n2 (2)        r2: n3 (3) n4 (2)
 """
 
+from dataclasses import replace
 from typing import Any
 
 import device_scenes as devices
 import pytest
 import scenes
+from msgspec import structs
 
+from cluster.devices.extended_resources import as_written, conversion_of, converted, template_of
+from controller.scheduling.demand import MinimumDemand
+from gangs.manifests import pod_of
+from gangs.model import Member
+from gangs.workloads.later_pods.made_again import seat_again
+from kube.placeholders import seat_uid
 from planning.decision import Decision, Outcome
 from planning.messages.solve_report import solve_report
 
@@ -128,3 +136,37 @@ def test_where_a_node_has_the_resource_only_such_nodes_are_planned() -> None:
     assert f"not considered: devices of DeviceClass {devices.DRIVER} for {GPU}" in decision.message
     refused = decided(cluster(*nodes, n1=0), providing(), scenes.gang(minMember=3), asking(3))
     assert (refused.outcome, refused.proof) == (Outcome.UNPLACEABLE, "Unproven")
+
+
+def test_the_demand_of_expected_pods_leaves_out_what_may_become_a_claim() -> None:
+    """No node has the resource, so a capacity bound that contains it would keep the gang from being planned."""
+    gangs, _, _ = scenes.picture(scenes.nodes(RACKS, ["rack"]), scenes.gang(minMember=2), asking(2))
+    (gang,) = gangs
+
+    def expected(member: Member) -> Member:
+        metadata = structs.replace(member.pod.metadata, uid=seat_uid("w", "main", member.pod.metadata.name))
+        return replace(member, pod=structs.replace(member.pod, metadata=metadata))
+
+    later = replace(gang, members=tuple(expected(each) for each in gang.members))
+    assert {name for name, _ in MinimumDemand(gang).demand_class.amounts} == {"cpu", "pods", GPU}
+    assert {name for name, _ in MinimumDemand(later).demand_class.amounts} == {"cpu", "pods"}
+
+
+def test_a_pod_that_is_made_again_has_the_claim_of_the_lost_one() -> None:
+    """Its containers are those of the lost pod, from which the claim has taken the request."""
+    container = {"name": "main", "image": "i", "resources": {"limits": {GPU: "2"}}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "llm", "namespace": "default", "uid": "u"},
+        "spec": {"completions": 2, "parallelism": 2, "template": template},
+    }
+    metadata = {"name": "llm-abc", "namespace": "default", "uid": "1"}
+    written = pod_of({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]})
+    conversion = conversion_of(written.spec, {GPU: "gpu"})
+    assert conversion is not None
+    again = seat_again(job, Member(converted(written, conversion), "main", None))
+    assert again is not None
+    assert template_of(again.pod) == template_of(converted(written, conversion))
+    assert as_written(again.pod).spec.containers[0].resources.limits == {GPU: "2"}

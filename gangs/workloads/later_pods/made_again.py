@@ -12,7 +12,7 @@ from gangs.workloads.jobs import INDEX_KEY, controller_of
 from gangs.workloads.kind_table import row_of
 from gangs.workloads.later_pods.held_room import wanted
 from gangs.workloads.later_pods.pods_to_come import example_pods
-from gangs.workloads.later_pods.start_order import spec_to_come
+from gangs.workloads.later_pods.start_order import spec_to_come, with_conversion
 from gangs.workloads.pod_templates import at_path, ended, templates
 from gangs.workloads.suspension import suspended
 from kube.objects import Pod
@@ -66,7 +66,7 @@ def seat_again(manifest: Manifest, lost: Member) -> Member | None:
         meta,
         name=name,
         uid=seat_uid(uid, lost.pod_set, name),
-        annotations=dict(template.annotations),
+        annotations=with_conversion(template.annotations, [lost.pod]),
         creation_timestamp=None,
         deletion_timestamp=None,
     )

@@ -19,7 +19,7 @@ from gangs.workloads.later_pods.pods_to_come import check_number, missing_pods
 from gangs.workloads.pod_counts import LAUNCHER, beside
 from gangs.workloads.pod_templates import MAIN, WORKER
 from gangs.workloads.start_orders import MadeLater, StartOrder
-from kube.keys import GATE
+from kube.keys import CONVERTED, GATE
 from kube.objects import Pod, PodSpec, SchedulingGate
 from kube.placeholders import matched, seat_uid
 
@@ -167,7 +167,8 @@ def to_come(
             template = id(pod.spec), of  # the pods of one template share one spec, computed once
             if template not in specs:
                 specs[template] = _as_before(uid, of, spec_to_come(pod.spec, known[0], siblings[of]))
-            meta = replace(pod.metadata, uid=seat_uid(uid, of, name))
+            annotations = with_conversion(pod.metadata.annotations, siblings[of])
+            meta = replace(pod.metadata, uid=seat_uid(uid, of, name), annotations=annotations)
             found.append(replace(pod, metadata=meta, spec=specs[template]))
     return tuple(found)
 
@@ -202,6 +203,15 @@ def _last_spec(_uid: str, _role: str) -> list[PodSpec]:
     return []
 
 
+def with_conversion(annotations: Mapping[str, str], siblings: Sequence[Pod]) -> dict[str, str]:
+    """Return the annotations of an expected pod: those of its template, and the first sibling's `CONVERTED`.
+
+    The expected pod has the containers of this sibling, from which a claim may have taken requests.
+    """
+    recorded = siblings[0].metadata.annotations.get(CONVERTED) if siblings else None
+    return {**annotations, **({CONVERTED: recorded} if recorded is not None else {})}
+
+
 def spec_to_come(spec: PodSpec, first: Pod, siblings: Sequence[Pod]) -> PodSpec:
     """Return the spec of an expected pod as it will be after admission, which sets defaults and the gate.
 
@@ -214,4 +224,6 @@ def spec_to_come(spec: PodSpec, first: Pod, siblings: Sequence[Pod]) -> PodSpec:
         changes[name] = getattr(first.spec, name)
     for name in ("containers", "init_containers", "overhead", "resources") if siblings else ():
         changes[name] = getattr(siblings[0].spec, name)
+    if siblings and CONVERTED in siblings[0].metadata.annotations:  # a claim has replaced requests of its containers
+        changes["resource_claims"] = siblings[0].spec.resource_claims
     return replace(spec, **changes)
