@@ -355,6 +355,21 @@ def test_a_stateful_set_that_is_scaled_stays_a_gang(policy: str) -> None:
     assert broken(world) == []
 
 
+def test_a_pod_that_is_deleted_while_its_node_is_lost_ends_when_the_node_is_back() -> None:
+    """Otherwise a plan counts on its end, and evicts other pods in vain."""
+    world = directed()
+    world.pod("old", nodeName="n1", terminationGracePeriodSeconds=1)
+    world.run(1.0)
+    node = world.ask("GET", f"{NODES_PATH}/n1")
+    assert node is not None
+    world.ask("DELETE", f"{NODES_PATH}/n1")
+    world.ask("DELETE", f"{PODS_PATH}/old")
+    world.run(5.0)
+    assert world.get("old") is not None
+    world.ask("POST", NODES_PATH, {**node, "metadata": {"name": "n1", "labels": node["metadata"]["labels"]}})
+    assert world.run_until(lambda: world.get("old") is None, 2.0)
+
+
 def test_the_time_without_any_controller_counts_as_a_fault() -> None:
     """The only controller dies between the two members of a leader-first gang, and comes back after 15 s."""
     world = World(0)

@@ -37,9 +37,14 @@ class Kubelets:
         if event.resource == NODES and event.kind == "DELETED":
             name = event.object["metadata"]["name"]
             self.engine.after(COLLECT_SECONDS, lambda: self._collect(name))
-        if event.resource != PODS or event.kind == "DELETED" or not node_of(event.object):
-            return
-        pod = event.object
+        if event.resource == NODES and event.kind == "ADDED":
+            for pod in self._pods_on(event.object["metadata"]["name"]):
+                self._serve(pod)  # the kubelet of a node that is back ends the pods that were deleted meanwhile
+        if event.resource == PODS and event.kind != "DELETED" and node_of(event.object):
+            self._serve(event.object)
+
+    def _serve(self, pod: Object) -> None:
+        """Let a bound pod run, or end."""
         if is_terminating(pod):
             if pod["metadata"].get("deletionGracePeriodSeconds") != 0:
                 seconds = self.choices.one_of("kubelet/end", END_SECONDS, self.end_weights)
@@ -71,10 +76,14 @@ class Kubelets:
     def _collect(self, name: str) -> None:
         if (NODES, "", name) in self.api.store.objects:
             return
-        for pod in [each for (resource, _, _), each in self.api.store.objects.items() if resource == PODS]:
-            if node_of(pod) == name:
-                with suppress(RefusedError):
-                    self.api.ask("DELETE", path_of(pod), _NOW)
+        for pod in self._pods_on(name):
+            with suppress(RefusedError):
+                self.api.ask("DELETE", path_of(pod), _NOW)
+
+    def _pods_on(self, name: str) -> list[Object]:
+        """Return the pods that are bound to a node."""
+        pods = [each for (resource, _, _), each in self.api.store.objects.items() if resource == PODS]
+        return [pod for pod in pods if node_of(pod) == name]
 
     def _current(self, pod: Object) -> Object | None:
         meta = pod["metadata"]
