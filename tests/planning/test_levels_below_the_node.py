@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import device_scenes as devices
+import pytest
 import scenes
 
 from planning.decision import Decision, Outcome
+from planning.devices import columns
+from planning.devices.node_search import NodeDevices, node_devices
 from planning.messages.solve_report import solve_report
 
 ATTRIBUTE = f"{devices.DRIVER}/nvlinkDomain"
@@ -246,3 +249,25 @@ def test_all_devices_of_a_node_are_in_all_its_domains() -> None:
         members(2),
     )
     assert sorted({each.node for each in bound.assignments}) == ["n2", "n3"]
+
+
+def test_devices_that_differ_only_in_attributes_that_nobody_reads_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drivers publish a UUID for each device. Nodes whose GPUs differ in nothing else are searched once."""
+    searched = list[str]()
+
+    def counted(node: str, *arguments: Any) -> NodeDevices:
+        searched.append(node)
+        return node_devices(node, *arguments)
+
+    monkeypatch.setattr(columns, "node_devices", counted)
+    nodes = ("n1", "n2", "n3", "n4")
+    domains = {"nvlinkDomain": 0}
+    slices = [
+        devices.resource_slice(
+            node, [devices.device(f"gpu-{at}", attributes={**domains, "uuid": f"{node}-{at}"}) for at in range(2)]
+        )
+        for node in nodes
+    ]
+    decision = decided(*cluster(), *slices, scenes.gang(minMember=4, required="nvlink"), members(4))
+    assert decision.outcome is Outcome.PLACED
+    assert len(searched) < len(nodes)
