@@ -369,8 +369,7 @@ def wanting(devices: DevicePlan) -> Wanted | None:
 
     The probe asks for a planned device that is free, like the claim of the plan does. Of the pools with such a device,
     it is the pool of the newest rule, because the scheduler sees rules in the order of their writes. The claim of the
-    probe tolerates all taints of the device except those of the plan: otherwise the scheduler would refuse the probe
-    for another taint, and the refusal would show nothing.
+    probe tolerates all taints of the device except those of the plan. A refusal for another taint would show nothing.
     """
     holders = devices.view.holders
     found = max(_tainted(devices), key=lambda each: (each.device not in holders, each.version), default=None)

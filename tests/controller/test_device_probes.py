@@ -8,8 +8,10 @@ from local_api.direct import DirectTransport
 from local_api.resources import Resource
 from local_api.server import LocalApi, local_api
 
+from cluster.devices.allocation import DeviceId
 from cluster.devices.holdings import DeviceView
-from controller.acting.device_probes import ClaimProbes
+from controller.acting.device_probes import ClaimProbes, TaintProbes
+from controller.release.devices import Wanted
 from controller.writes.writer import Writer
 from kube.devices import ResourceClaim
 from kube.objects import Pod
@@ -35,10 +37,35 @@ def pods(api: LocalApi, *, tried: bool) -> list[Pod]:
     return [msgspec.convert({**each, "status": status}, Pod, strict=False) for each in items]
 
 
-def view(api: LocalApi) -> DeviceView:
-    """The claims, as their watch shows them when it lags behind nothing."""
+def view(api: LocalApi, *others: ResourceClaim) -> DeviceView:
+    """The claims, as their watch shows them when it lags behind nothing. `others`: further claims."""
     items = api.ask("GET", CLAIMS)["items"]
-    return DeviceView(tuple(msgspec.convert(each, ResourceClaim, strict=False) for each in items), known=True)
+    own = (msgspec.convert(each, ResourceClaim, strict=False) for each in items)
+    return DeviceView((*own, *others), known=True)
+
+
+def test_a_refused_probe_proves_nothing_if_its_device_is_allocated_by_then(api: LocalApi) -> None:
+    """The scheduler refuses the probe then, whether it has seen the rule of the plan or not."""
+    device = DeviceId("gpu.example.com", "n1", "gpu-0")
+    results = [{"request": "gpu", **device._asdict()}]
+    status = {"allocation": {"devices": {"results": results}}}
+    rival = msgspec.convert({"metadata": {"name": "rival"}, "status": status}, ResourceClaim)
+    writer = Writer(DirectTransport(api))
+    probes = TaintProbes(writer)
+
+    def tried(*claims: ResourceClaim) -> bool:
+        """Let the scheduler refuse a probe while these claims exist. Return whether that proves the rules."""
+        probes.ask("plan", Wanted(7, "n1", {}, device))
+        probes.send()
+        for _ in range(2):  # the view must show the claim of the probe, and then its deletion
+            probes.read_with(pods(api, tried=True), view(api, *claims))
+            probes.clean(view(api))
+        return probes.seen("plan")
+
+    probes.read_with([], view(api))
+    assert not tried(rival)
+    assert tried()
+    writer.close()
 
 
 def test_a_view_that_does_not_show_the_claim_of_the_probe_yet_proves_nothing(api: LocalApi) -> None:

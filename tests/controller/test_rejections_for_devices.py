@@ -1,6 +1,7 @@
 """A rejection of a gang with claims holds while more devices are taken, and ends when devices are new or free."""
 
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
@@ -40,7 +41,7 @@ def with_claims() -> Gang:
     return gang(msgspec.structs.replace(one, spec=spec))
 
 
-def changed(**fields: object) -> Devices:
+def changed(**fields: Any) -> Devices:
     """The devices after these objects have changed; all others are the same objects in memory."""
     return devices_of(OBJECTS._replace(**fields), (OBJECTS, BEFORE))
 
