@@ -92,7 +92,8 @@ test-long: $(STAMP) $(BROWSER) ## What `make test` leaves out; the solver agains
 # The release protocol, placeholders, preemption, and the examples of other systems.
 ON_THE_OLDEST := $(addsuffix .py, scheduler_restart release_protocol crashes leader_first train_jobs koordinator_guide kueue_guide)
 
-held: $(STAMP) ## Whether capacity is held over restarts and kills at every write, on older Kubernetes and this one, in one table
+held: $(STAMP) ## Whether capacity is held over restarts and kills at every write, on older Kubernetes and this one, in one table: PHALANX_HELD_VERSIONS=1.34,1.36,1.37
+	@$(if $(PHALANX_HELD_VERSIONS),,$(BIN)/python -m controlplane 1.36 && $(BIN)/python -m controlplane 1.34)
 	PHALANX_HELD_GANGS=$${PHALANX_HELD_GANGS:-50} $(BIN)/pytest -s -m long tests/system/test_held_over_restarts.py
 
 atomic: $(STAMP) ## Whether 200 gangs start in one scheduling cycle each, under rivals and 20 kills of the scheduler
