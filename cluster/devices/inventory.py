@@ -69,7 +69,7 @@ class Inventory:
     flags: dict[Hashable, Flags] = field(default_factory=dict)
     """Cache of callers: flags of `contents`, by a key that says what they mean."""
     alike: dict[Hashable, IntColumn] = field(default_factory=dict)
-    """Cache of callers: for each of `contents` one that equals it for some claims, by a key that stands for them."""
+    """Cache of callers: for each of `contents`, one that some claims treat alike, by a key for these claims."""
 
     def content_at(self, position: int) -> Content:
         """Return the content of the device at this position."""

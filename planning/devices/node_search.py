@@ -421,7 +421,7 @@ def concerned_contents(requests: Iterable[Request], inventory: Inventory) -> Fla
 
 
 def alike_contents(asked: Iterable[Asked], inventory: Inventory, attributes: Iterable[str] = ()) -> IntColumn:
-    """Return, for each content of the inventory, the first one that these claims cannot tell apart from it.
+    """Return, for each content of the inventory, the first content that these claims treat alike.
 
     `NOT_SELECTED` for contents that no request selects. Drivers publish attributes that are different for each device,
     such as a UUID. If no selector or constraint reads them, nodes that differ only in them are searched once.
