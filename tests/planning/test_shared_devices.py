@@ -235,8 +235,8 @@ def test_the_check_accepts_shares_as_they_are_planned() -> None:
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        (lambda each: replace(each, shared=False, consumed=()), "gpu-0 is shared, or not, against its slice"),
-        (lambda each: replace(each, consumed=()), "amounts of other capacities than the device has"),
+        (lambda each: replace(each, shared=False, consumed=()), "gpu-0 is not shared, in conflict with its slice"),
+        (lambda each: replace(each, consumed=()), "consumes other capacities than the device has"),
         (lambda each: replace(each, consumed=(("memory", "2500Mi"),)), "is not what the request consumes"),
         (lambda each: replace(each, consumed=(("memory", "4Gi"),)), "is not what the request consumes"),
         (lambda each: replace(each, consumed=(("memory", "5Gi"),)), "memory of gpu-0 in pool n3 is overdrawn"),
