@@ -237,8 +237,8 @@ def why_not(
     """Return why a gang that runs in part cannot become whole now; "" if it still can, or if that is not known yet.
 
     :param patient: whether members whose plan evicts victims may still wait until the victims are gone.
-    :param delayed: by the identifier of an expected pod for which the gang waits no longer: the terminating pod that
-        must end before the workload can create the expected pod.
+    :param delayed: the terminating pods that delay expected pods for too long, each by the identifier of the expected
+        pod that has its name.
     """
     gang = gang_state.gang
     stuck = stranded(gang, snapshot)

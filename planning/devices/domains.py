@@ -155,8 +155,8 @@ def with_levels(
     """Return the demands of these gangs' pods with the constraints of required levels below the node, and all levels of
     the topology that the selected devices publish.
 
-    Raises `NotPlannedError` as `bound` does, and in two more cases: no selected device has the attribute of a required
-    level, or pods of pod sets with different required levels share a claim.
+    Raises `NotPlannedError` as `bound` does, and in two more cases. One case is that no selected device has the
+    attribute of a required level. The other is that pods of pod sets with different required levels share a claim.
     """
     if topology is None:
         return dict(demands), ()

@@ -39,7 +39,7 @@ def shared(number: int, memory: str = "8Gi", **more: Any) -> scenes.Manifest:
 def part(
     memory: str = "", *more: scenes.Manifest, count: int = 1, name: str = "part", **fields: Any
 ) -> scenes.Manifest:
-    """A template that asks for a part of the memory of devices, and for what further requests ask."""
+    """A template with a request for a part of the memory of devices. `more`: further requests."""
     capacity: dict[str, Any] = {"capacity": {"requests": {"memory": memory}}} if memory else {}
     return devices.template(devices.request("gpu", count, **capacity), *more, name=name, **fields)
 
