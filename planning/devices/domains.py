@@ -4,8 +4,8 @@ A topology names the attribute (`kube.topology.DeviceLevel`). A domain of such a
 one value. All devices without a value are one further domain of their node.
 
 A level that a gang requires binds each member: the devices of its claims share one domain. This is one more constraint
-of the claims (`bound`), so it decides which nodes can hold which members. Beyond that, the members of a gang get
-devices in as few domains as possible, level by level from the widest, after the choice of nodes (`FewestDomains`).
+of the claims (`bound`), so it decides which nodes can hold which members. After the choice of nodes, the members of
+a gang get devices in as few domains as possible, level by level from the widest (`FewestDomains`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -152,8 +152,9 @@ def constrained(claim: ClaimDemand, level: DomainLevel, inventory: Inventory) ->
 def with_levels(
     gangs: Sequence[Gang], demands: Mapping[str, PodDemand], topology: Topology | None, inventory: Inventory
 ) -> tuple[dict[str, PodDemand], tuple[DomainLevel, ...]]:
-    """Return the demands of these gangs' pods with the constraints of required levels below the node, and all levels of
-    the topology that the selected devices publish.
+    """Return the demands with the constraints of required levels below the node, and the levels that devices publish.
+
+    `demands`: by pod, those of the gangs' pods. Only levels of the topology and selected devices count.
 
     Raises `NotPlannedError` as `bound` does, and in two more cases. One case is that no selected device has the
     attribute of a required level. The other is that pods of pod sets with different required levels share a claim.

@@ -1,8 +1,8 @@
 """The devices that the claims of some pods get on one node, found by an exact search.
 
-The search is depth-first over claims, requests and devices, as the stock scheduler's. But it looks at all pods of a
-node together. Devices with one content in one pool are interchangeable, so only the first free one of them is tried.
-Devices that several claims share are interchangeable as long as the same of their capacities is left.
+The search is depth-first over claims, requests and devices, as in the stock scheduler, but for all pods of a node
+together. Devices with one content in one pool are interchangeable, so only the first free one of them is tried. Devices
+that several claims share are interchangeable while equal amounts of their capacities are left.
 """
 
 import sys
@@ -26,14 +26,14 @@ MOST_STEPS = 100_000
 """Devices that one search may try. Typical nodes need some dozens; a search of this length takes a second."""
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 _OTHER_FRAMES = 1000
-"""The frames of the interpreter's stack for everything but the search itself, as Python's own limit."""
+"""The frames of the interpreter's stack that are left for the search's callers: Python's default limit."""
 MOST_IN_CLAIM = 32
 """The most devices of one claim (API: AllocationResultsMaxSize)."""
 
 Counters = Mapping[tuple[int, str, str], Decimal]
 """The remaining amount of each counter, by the pool's position on the node, the counter set and the counter."""
 NOT_SELECTED = -1
-"""In `alike_contents`, the number of contents that no request selects."""
+"""In the result of `alike_contents`: the value for a content that no request selects."""
 Choice = list[tuple[Request, int]]
 """The devices of one claim: for each its request, and its position in the inventory."""
 
