@@ -37,7 +37,7 @@ class DeviceCount:
 
 
 def counts_in(nodes: Collection[str], columns: DeviceColumns, members: int) -> tuple[DeviceCount, ...]:
-    """Return the numbers of devices on these nodes: for each kind of device, and for kinds that share devices together.
+    """Return the numbers of devices on these nodes: for each device kind, and for kinds with common devices together.
 
     Example: four devices are of one kind, and two of them are of a second kind, too. Then both kinds together have four
     devices. `members`: the number of members that must run together. Requests that only observe devices are left out.

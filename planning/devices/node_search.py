@@ -140,7 +140,7 @@ class NodeSearch:
     inventory: Inventory
     node: NodeDevices
     _classes: list[list[int]] = field(default_factory=list)
-    """The places (in `node`) of the devices, grouped by content, pool and whether they are free.
+    """The positions of the devices in `node`, grouped by content, pool and whether they are free.
 
     A device that several claims can share is a group by itself.
     """
@@ -148,7 +148,7 @@ class NodeSearch:
     """Of each free group, how many of its first devices are taken."""
     _left: dict[tuple[int, str, str], Decimal] = field(default_factory=dict)
     _shares: dict[int, Shared] = field(default_factory=dict)
-    """The use of each device that several claims can share, by place."""
+    """The use of each device that several claims can share, by its position in `node`."""
     _consumed: dict[tuple[Kind, int], tuple[Decimal, ...]] = field(default_factory=dict)
     _needed: list[tuple[tuple[Kind, int, int], ...]] = field(default_factory=list)
     """The result of `_needed`, if devices can be shared; else empty."""
