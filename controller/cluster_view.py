@@ -76,9 +76,7 @@ class ClusterView:
         yield from with_lost.values()  # gangs without any pod now: parts of workloads, which `reading` then lacks
 
     def predecessors(self, gang: Gang) -> Mapping[str, Pod]:
-        """Return the terminating pods that have the names of the gang's expected pods, by the expected pod's
-        identifier.
-        """
+        """Return the terminating pods with the names of expected pods of the gang, by the expected pod's identifier."""
         same_names = ((member, self.kept.pods.at(member.pod.key)) for member in gang.to_come)
         return {member.pod.metadata.uid: pod for member, pod in same_names if pod is not None and pod.terminating}
 

@@ -83,10 +83,10 @@ class Cohort:
 
 @dataclass(frozen=True, slots=True)
 class DeviceQuotas:
-    """How quotas count devices (Kueue's `resources.deviceClassMappings`). `source`: the object that says so.
+    """How quotas count devices (Kueue's `resources.deviceClassMappings`). `source`: the object with the mappings.
 
     `resources`: by DeviceClass, the resource of the quotas as which its devices count. `uncounted`: by DeviceClass, the
-    setting that Phalanx does not count by. `problem`: what in `source` must be corrected first; "" if nothing.
+    setting that Phalanx does not support. `problem`: what in `source` must be corrected first; "" if nothing.
     """
 
     source: str

@@ -42,7 +42,7 @@ class ComputeDomainSpec(Struct, frozen=True):
 
 
 class ComputeDomain(Struct, frozen=True):
-    """ComputeDomain: the nodes on which pods with claims of its channel run share memory."""
+    """A ComputeDomain. The nodes of the pods that claim its channel share memory."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: ComputeDomainSpec = ComputeDomainSpec()

@@ -116,7 +116,8 @@ DEVICES_TAKEN = "phalanx.dev/devices-taken"
 
 CONVERTED = "phalanx.dev/converted-resources"
 """Pod annotation, written at the CREATE of a member: its requests for extended resources, which became a claim
-(`cluster.devices.extended_resources`). Label "true" of the ResourceClaimTemplate from which the claim is created.
+(`cluster.devices.extended_resources`). Also the label "true" of the ResourceClaimTemplate from which the claim is
+created.
 """
 CLAIM_ENTRY = "phalanx-extended-resources"
 """The entry of `spec.resourceClaims` for the claim that replaced requests for extended resources."""

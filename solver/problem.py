@@ -393,8 +393,8 @@ class Problem:
     them. `minimum`: members of all sets together that must be placed. `required`: one domain of this level must hold
     every placed member; None: any nodes may. `multiples` count the placed members of all sets together. `gangs`: the
     gangs of a joint problem in their order, each with its own sets; empty for one gang. Only problems with `gangs` have
-    `quotas`. `slot_contents`: what every member needs beside the usual resources, for the words of changes, such as `2
-    devices of gpu.example.com`; empty if there is nothing to add.
+    `quotas`. `slot_contents`: what every member needs beside `resources`, for messages about changes, such as `2
+    devices of gpu.example.com`; empty if every member needs nothing more.
     """
 
     levels: tuple[str, ...]

@@ -57,7 +57,7 @@ MOST_REVIEWS = 4
 
 All reviews share the processor time of one Python process. If 60 Jobs are created at once, each forecast delays the
 reviews of the other Jobs. The API server refuses a Job whose review takes longer than its timeout. A review without
-a forecast takes some milliseconds, so 4 reviews are seldom in flight otherwise.
+a forecast takes a few milliseconds, so without a burst of Jobs seldom 4 reviews are in flight.
 """
 LONGEST_DRY_RUN = 30.0
 """The most seconds for one dry run, whatever the caller's timeout."""

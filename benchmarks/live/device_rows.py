@@ -31,7 +31,7 @@ _FIRST_FAILURE = 400
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The load of a run: `size` pods with a claim for one device each, on so many nodes of 8 devices.
+    """The load of a run: `size` pods with a claim for one device each, on `nodes` nodes of 8 devices each.
 
     `scheduler_qps`: requests a second that the scheduler may send; None: its default, 50.
     """
@@ -93,7 +93,8 @@ class DeviceRow:
 def writes_in(events: Iterable[Mapping[str, Any]]) -> Counter[str]:
     """Return how many accepted writes each program sent, by program and kind (`Phalanx: patch pods/status`).
 
-    :param events: of the API server's audit log. Leases are not counted, because they are written without pods, too.
+    :param events: of the API server's audit log. Writes of Leases are not counted, because they happen without pods,
+        too.
     """
     found = Counter[str]()
     for event in events:
@@ -149,7 +150,7 @@ def as_json(found: Sequence[DeviceRow], setup: Setup, about: str) -> str:
 
 
 def changes(found: Sequence[DeviceRow]) -> list[Change]:
-    """Return what is wrong: rows of Phalanx above `LIMIT`, and devices that two claims had."""
+    """Return the faults: rows of Phalanx above `LIMIT`, and devices that two claims had."""
     wrong = []
     for row in found:
         if row.mode == PHALANX and row.x_stock is not None and row.x_stock.middle > LIMIT:

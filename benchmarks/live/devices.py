@@ -1,7 +1,7 @@
 """`python -m benchmarks.live.devices`: measure pods with a claim for a device each, from creation to binding.
 
 The pods are a gang of Phalanx, which holds all devices before the release, or ungrouped pods of the stock scheduler.
-Both modes are measured in turns on one control plane of Kubernetes 1.37.
+The modes are measured alternately on one control plane of Kubernetes 1.37.
 """
 
 import json
@@ -90,7 +90,9 @@ def main(*, nodes: int, size: int, rounds: int, scheduler_qps: int | None, write
 
 
 def _measured(setup: Setup, rounds: int) -> Iterator[Lot]:
-    """Yield the lots of all rounds, each kind in turns, after a lot of each mode that is not counted.
+    """Yield the lots of all rounds: in each round one lot of each mode and source of claims.
+
+    A first lot of each mode is not counted.
 
     The first gang after a start takes longer, because the solver's processes start.
     """
@@ -137,7 +139,7 @@ def _lot(scene: Scene, mode: str, claims: str, number: str) -> Lot:
         plane.create(load.PODS, pods)
         last = time.monotonic()
         bindings = watch.await_bound(size, _LONGEST)
-    time.sleep(REST_SECONDS)  # the API server writes its log late, and Phalanx reports the end of the gang
+    time.sleep(REST_SECONDS)  # the API server writes its log late, and Phalanx must still report the end of the gang
     spent = machine_usage.spent(usage, machine_usage.usage_of(scene.programs))
     cpu = {OURS: spent["webhook"] + spent["controller"], **{name: spent[name] for name in (API_SERVER, SCHEDULER)}}
     writes = device_rows.writes_in(_audited(scene.log, begin))

@@ -1,7 +1,7 @@
 """`python -m benchmarks.live.versions`: compare gangs with the stock scheduler on an older version of Kubernetes with
 placeholders, on the usual version, and on the usual version with atomic release.
 
-Each configuration has a control plane of its own, and the stock scheduler is measured in turns with Phalanx there.
+Each configuration has a control plane of its own, and the stock scheduler is measured alternately with Phalanx there.
 """
 
 import os
@@ -118,7 +118,7 @@ def main(*, nodes: int, sizes: str, rounds: int, names: Sequence[str], write: Pa
 
 
 def measured(asked: Configuration, nodes: int, sizes: Sequence[int], rounds: int) -> Iterator[modes.Lot]:
-    """Yield the lots of a configuration, stock and Phalanx in turns.
+    """Yield the lots of a configuration, alternately of stock and of Phalanx.
 
     :raises click.ClickException: gangs started in another way than in the configuration's.
     """
@@ -147,7 +147,7 @@ def measured(asked: Configuration, nodes: int, sizes: Sequence[int], rounds: int
 def check(lot: modes.Lot, asked: Configuration) -> None:
     """Check that a gang started in the way of its configuration, and that ungrouped pods are in no PodGroup.
 
-    :raises click.ClickException: one of them did not.
+    :raises click.ClickException: the gang started in another way, or an ungrouped pod is in a PodGroup.
     """
     wanted = lot.size if asked.atomic and lot.mode == PHALANX else 0
     if lot.grouped != wanted:
@@ -155,7 +155,10 @@ def check(lot: modes.Lot, asked: Configuration) -> None:
 
 
 def _has_placeholder_classes(plane: ControlPlane) -> bool:
-    """Whether placeholders were used: the controller creates a PriorityClass before the first one, and keeps it."""
+    """Return whether placeholders were used.
+
+    The controller creates a PriorityClass before the first placeholder, and never deletes it.
+    """
     classes = plane.request("GET", _CLASSES)["items"]
     return any(each["metadata"]["name"].startswith(HOLDING_CLASS) for each in classes)
 

@@ -42,7 +42,7 @@ def consumed(device: Device, requests: Amounts) -> Amounts | None:
 
 
 def _rounded(request: Decimal | None, whole: Decimal, policy: CapacityPolicy | None) -> Decimal | None:
-    """Return the amount that the policy makes of a request; None if it allows none that is large enough.
+    """Return the amount to which the policy rounds a request; None if the policy allows no amount that is large enough.
 
     `request`: None if the request does not name the capacity. `whole`: the capacity.
     """

@@ -170,7 +170,7 @@ class Devices:
         return found
 
     def shares(self, gone: Collection[str], positions: Iterable[int] | None = None) -> Mapping[int, Amounts]:
-        """Return what claims consume of the devices that they share, by position in the inventory.
+        """Return the amounts that claims consume of the devices that they share, by position in the inventory.
 
         A device without an entry is not in use. `gone`: the pods that count as gone, as `namespace/name`. `positions`:
         the devices in question; None: all.

@@ -67,9 +67,9 @@ class Inventory:
     counters: Mapping[PoolKey, Mapping[str, Amounts]] = field(default_factory=dict)
     positions: Mapping[DeviceId, int] = field(default_factory=dict)
     flags: dict[Hashable, Flags] = field(default_factory=dict)
-    """Cache of callers: flags of `contents`, by a key that says what they mean."""
+    """Cache of callers: flags of `contents`, by a key that identifies the meaning of the flags."""
     alike: dict[Hashable, IntColumn] = field(default_factory=dict)
-    """Cache of callers: for each of `contents`, one that some claims treat alike, by a key for these claims."""
+    """Cache of `alike_contents` (`planning.devices.node_search`): its results, by what the claims read of devices."""
 
     def content_at(self, position: int) -> Content:
         """Return the content of the device at this position."""

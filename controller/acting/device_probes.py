@@ -116,9 +116,9 @@ class TaintProbes(ClaimProbes):
     """Probes that want a tainted device, to learn whether the scheduler has seen the rules that taint devices.
 
     Such a probe could be scheduled if its device were not tainted. Rules come by one watch, in order, so the probe of
-    the last rule covers all rules. If the scheduler has not seen the rule yet, it chooses the device. It then fails to
-    write that to the claim, because the API server refuses it (manifests/devices/guard.yaml). The reason of the probe's
-    condition is then not Unschedulable, and another probe is sent.
+    the last rule covers all rules. If the scheduler has not seen the rule yet, it chooses the device. The API
+    server then refuses the write of this choice to the claim (manifests/devices/guard.yaml). So the reason of the
+    probe's condition is not Unschedulable, and another probe is sent.
 
     The scheduler also refuses a probe whose device another claim has. So a probe proves nothing if its device was free
     when the probe was sent and is allocated when it has been tried.

@@ -43,8 +43,7 @@ RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
 class DeviceHolder:
     """Carries out the steps about devices of all gangs.
 
-    It remembers which plans probes have confirmed, and for which pods plans wait that are about to be bound. The memory
-    is not durable.
+    It remembers which plans probes have confirmed, and for which nominated pods plans wait. The state is not durable.
     """
 
     def __init__(self, writer: Writer, *, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -178,8 +177,8 @@ class DeviceHolder:
     def give_up(self, gang_state: ReconcileState, claims: Iterable[ResourceClaim]) -> Effects:
         """Deallocate claims of gated members, each in one write.
 
-        The plan may give the devices to other claims of the gang. A probe for the rules shows nothing while they are
-        allocated, so another one is sent afterwards.
+        The plan may give the devices to other claims of the gang. A probe for the rules shows nothing while the
+        devices are allocated, so another probe is sent afterwards.
         """
         if gang_state.record is not None:
             self._forget_rules(gang_state.record.plan_id)
@@ -192,7 +191,7 @@ class DeviceHolder:
         return tuple(filter(is_ours, view.held_for(_gated(gang_state.gang)))) if view.claims else ()
 
     def _seen_rules(self, devices: DevicePlan) -> bool:
-        """Return whether the scheduler has seen the rules of the plan. If it is not known, ask for a probe.
+        """Return whether the scheduler has seen the rules of the plan. If this is not known, request a probe.
 
         True where the API server serves no rules.
         """
@@ -200,7 +199,7 @@ class DeviceHolder:
         return wanted is None or self._taint_probes.ask(devices.plan_id, wanted)
 
     def _forget_rules(self, plan_id: str) -> None:
-        """Have another probe show that the scheduler has seen the rules of a plan."""
+        """Forget that the scheduler has seen the rules of a plan, so that another probe is sent."""
         self._taint_probes.forget(plan_id)
         self._in_flight.forget(plan_id)
 
@@ -223,7 +222,7 @@ def _effects(written: Collection[Written], *, settled: bool = False) -> Effects:
 def _refused(refusal: str) -> Effects:
     """Return the effects of a write that the API server has refused, such as without the right to it.
 
-    :param refusal: its message; "" if it has refused none.
+    :param refusal: the message of the API server; "" if it has refused no write.
     """
     return Effects(awaited=f"cannot take or free devices: {refusal}", watched=True) if refusal else Effects()
 

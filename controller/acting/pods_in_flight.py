@@ -35,11 +35,12 @@ class _Wait:
 
 
 class PodsInFlight:
-    """Determines for each plan whether a pod may still get a device that the plan takes. The memory is not durable.
+    """Determines for each plan whether a pod may still get a device that the plan takes. The state is not durable.
 
     A probe shows that the scheduler has seen the rules or allocations of the plan. A pod that the scheduler tries
     later cannot choose the devices. A pod that it tried before may have chosen one, and keeps it until its binding
-    cycle ends. So only pods count that were nominated when the probe had been tried, and no pod for ever.
+    cycle ends. So only pods count that are nominated within `APPEARS_WITHIN_SECONDS` of the probe, and only for
+    `LONGEST_BINDING_SECONDS`.
     """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:

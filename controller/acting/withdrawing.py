@@ -51,8 +51,8 @@ CLOCK_SECONDS = 1.0
 created before it.
 """
 VICTIMS_SECONDS = 60.0
-"""Seconds from the gang's first release for which the other members may wait until victims are gone. As long they may
-wait until terminating pods have ended whose names they get.
+"""Seconds from the gang's first release for which the other members may wait until victims are gone. The other
+members may wait equally long for terminating pods whose names they get.
 """
 AGAIN_SECONDS = 2.0
 """Seconds between two tries of an eviction that a disruption budget refuses."""
@@ -237,8 +237,8 @@ def why_not(
     """Return why a gang that runs in part cannot become whole now; "" if it still can, or if that is not known yet.
 
     :param patient: whether members whose plan evicts victims may still wait until the victims are gone.
-    :param delayed: the expected pods for which the gang waits no longer, by identifier: the workload cannot create them
-        before these terminating pods have ended.
+    :param delayed: the terminating pods that delay expected pods for too long, each by the identifier of the expected
+        pod that has its name.
     """
     gang = gang_state.gang
     stuck = stranded(gang, snapshot)

@@ -354,8 +354,8 @@ class Wanted:
     """A probe that could be scheduled if the rules of a plan did not taint the pool of its device.
 
     `version`: the resourceVersion of the rule that taints the pool, as a number. `node` and `spec`: the probe goes to
-    this node and has a claim with this spec. `device`: the device that it could get; None if all devices in question
-    are allocated, so that the probe shows less.
+    this node and has a claim with this spec. `device`: the device that it could get; None if all planned devices
+    are allocated, so that a refusal does not prove that the scheduler has seen the rules.
     """
 
     version: int
@@ -367,9 +367,10 @@ class Wanted:
 def wanting(devices: DevicePlan) -> Wanted | None:
     """Return the probe that shows when the scheduler has seen the rules of the plan; None if no probe can show it.
 
-    The probe asks for a planned device that is free, like the claim of the plan does. Of the pools with such a device,
-    it is the pool of the newest rule, because the scheduler sees rules in the order of their writes. The claim of the
-    probe tolerates all taints of the device except those of the plan. A refusal for another taint would show nothing.
+    The probe requests a planned device that is free, as the claim of the plan does. Of the pools with such a device,
+    the pool of the newest rule is taken, because the scheduler sees rules in the order of their writes. The claim of
+    the probe tolerates all taints of the device except those of the plan. A refusal for another taint would show
+    nothing.
     """
     holders = devices.view.holders
     found = max(_tainted(devices), key=lambda each: (each.device not in holders, each.version), default=None)

@@ -103,10 +103,10 @@ class DeviceConflicts:
 
 
 def beside_device_plans(cluster_view: ClusterView, gang_states: Iterable[ReconcileState]) -> ClusterView:
-    """Return the cluster view in which the devices of plans in force are taken, so that new plans count them so.
+    """Return the cluster view in which the devices of plans in force are taken, so that no new plan takes them.
 
-    A claim that has its devices already counts by itself. All devices of a node count as taken while a waiting pod that
-    is nominated to the node lacks devices.
+    Claims that have their devices already are in the view as they are. All devices of a node count as taken while a
+    waiting pod that is nominated to the node lacks devices.
     """
     devices = cluster_view.snapshot.devices
     if devices is None:

@@ -1,4 +1,4 @@
-"""The reason and the message in a gang's status while its plan waits for claims or devices, or has none held yet."""
+"""The reason and the message in a gang's status while its plan waits for claims or devices."""
 
 from controller.gang_status import CLAIMS_MISSING, DEVICES_LEAVING
 from controller.release.next_step import AwaitClaims, AwaitDevices, Step

@@ -158,7 +158,7 @@ class ClusterMetrics(Collector):
         yield oldest
         lacking = GaugeMetricFamily(
             "phalanx_gangs_waiting_for_devices",
-            "Gangs without a place that wait for devices or for their ResourceClaims, by reason",
+            "Gangs that are not placed and wait for devices or for their ResourceClaims, by reason",
             labels=("reason",),
         )
         for reason, count in sorted(Tally(each.reason for each in waiting if each.lacks_devices).items()):

@@ -127,8 +127,8 @@ def changed_inputs(
     group, kind, namespace, name = key
     yield OBJECT, key
     yield KIND, group, kind
-    # Dialects look for workloads among the objects of one name, and a mirror is none. Each gang gets a mirror, so
-    # all dialects would read each gang again.
+    # A dialect looks up workloads by name (`CALLED`), and a mirror is no workload. Each gang gets a mirror, so without
+    # this condition each new mirror would cause all dialects to read its gang again.
     if (group, kind) != _GANG or not all(each is None or claim_of(each) for each in (old, new)):
         yield CALLED, namespace, name
     if old is None or new is None:

@@ -261,14 +261,15 @@ def _check_scope(unit: Unit, policy: str | None, settings: Settings, own: Topolo
         text = f"has no effect: {keys.CONFIG_SECTION}.enabled is false in {TITLE}"
         findings.advise(unit.ref, SCOPE, text)
     elif scope in settings.below_the_node and not any(pod.spec.resource_claims for pod in unit.pods):
-        text = f'"{scope}" lies below the node: all pods are placed on one node, which chooses inside'
+        text = f'"{scope}" lies below the node: all pods are placed on one node, and the node chooses the devices'
         findings.advise(unit.ref, SCOPE, text)
     if scope == keys.GPU_SCOPE and settings.enabled:
         check_gpu_scope(unit.pods, unit.ref, findings)
     named = settings.policy(policy) if policy else None
     if named and named.strategy == PACK and named.topology in {"numa"} | settings.below_the_node:
         for pod in unit.pods:
-            text = f'"{named.topology}" lies below the node: the pods are packed onto few nodes, which choose inside'
+            packed = "the pods are packed onto few nodes, and each node chooses the devices"
+            text = f'"{named.topology}" lies below the node: {packed}'
             findings.advise(pod_ref(pod), members.annotation(keys.POLICY), text)
 
 

@@ -114,7 +114,8 @@ def _read(manifest: Manifest, findings: Findings) -> Settings:
     _check_policies(settings, ref, f"{at}.policies", findings)
     _check_levels(settings.levels, ref, f"{at}.levels", findings)
     for name in (each.name for each in settings.levels if each.name in settings.below_the_node):
-        text = f'"{name}" lies below the node: it counts for ResourceClaims; without claims, the node chooses inside'
+        effect = "it counts only for ResourceClaims; without claims, the node chooses the devices"
+        text = f'"{name}" lies below the node: {effect}'
         findings.advise(ref, f"{at}.levels", text)
     return settings
 

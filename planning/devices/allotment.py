@@ -47,7 +47,8 @@ def _on(
 ) -> Allocations:
     """Return the allocations of the pods on one node.
 
-    `free`: the devices of the inventory that no claim has for itself. `used`: what claims consume of shared devices.
+    `free`: the devices of the inventory that no claim has for itself. `used`: the amounts that claims consume of shared
+    devices.
     """
     claims = [(pod, claim) for pod in pods for claim in columns.demands[pod].claims]
     demands = [claim for _, claim in claims]
@@ -77,7 +78,7 @@ def fewest_on(
 ) -> Fewest | None:
     """Return devices for these pods on one node in the fewest domains of the levels below the node.
 
-    None if these free devices do not suffice. Pods of several gangs count as pods of one gang.
+    None if the free devices do not suffice. Pods of several gangs count as pods of one gang.
     """
     claims = [(pod, claim) for pod in pods for claim in columns.demands[pod].claims]
     inventory = columns.devices.inventory
@@ -130,7 +131,8 @@ def _chosen(
         return _by_number(node, claims, offered, columns)
     inventory, alike = columns.devices.inventory, columns.alike
     if among is not None and inventory.counters and not any(map(_asks_for_all, claims)):
-        # A device that is not free consumes counters. So the other devices stay free, and their contents are left out.
+        # Devices that are not `among` must still count as free, because a device that is not free consumes counters. So
+        # only their contents are left out.
         others = [each for each in inventory.on(node) if free[each] and not among[each]]
         offered, alike = free, alike.copy()
         alike[inventory.content[others]] = NOT_SELECTED

@@ -19,7 +19,7 @@ MOST_PREFIXES = 2_000
 
 Numbers = tuple[int, ...]
 _Most = dict[Numbers, int]
-"""By the numbers of members of all profiles but the last, the most members of the last profile."""
+"""By the numbers of members of all profiles but the last: the most members of the last profile beside them."""
 
 
 def kind_of(profile: Sequence[Asked]) -> Kind | None:
@@ -36,8 +36,9 @@ def served(
 ) -> frozenset[Numbers] | None:
     """Return the numbers of members of each profile that the node can serve at once.
 
-    None if its devices depend on each other by counters. `kinds`: by profile, the devices of which a member needs one.
-    `limits`: how many members of each profile there are. Raises `NotPlannedError` if there are too many combinations.
+    None if the node's devices depend on each other by counters. `kinds`: by profile, the devices of which a member
+    needs one. `limits`: how many members of each profile there are. Raises `NotPlannedError` if there are too many
+    combinations.
     """
     if any(inventory.contents[each].device.consumes_counters for each in node.contents):
         return None
@@ -55,7 +56,7 @@ def served(
 
 
 def _sum(one: _Most, other: _Most, limits: Sequence[int]) -> _Most:
-    """Return the numbers that two sets of devices serve together."""
+    """Return the numbers of members that two sets of devices serve together, `limits` at most."""
     found: _Most = {}
     for (before, some), (after, more) in product(one.items(), other.items()):
         prefix = tuple(map(sum, zip(before, after, strict=True)))
@@ -67,7 +68,7 @@ def _sum(one: _Most, other: _Most, limits: Sequence[int]) -> _Most:
 def _on_device(
     kinds: Sequence[Kind], limits: Sequence[int], place: int, node: NodeDevices, inventory: Inventory
 ) -> _Most:
-    """Return the numbers that one device serves. `place`: its position in `node`."""
+    """Return the numbers of members that one device serves. `place`: the position of the device in `node`."""
     content, share = node.contents[place], node.shares[place]
     fits = [bool(node.free[place] and accepted(kind, inventory)[content]) for kind in kinds]
     nothing = (0,) * (len(kinds) - 1)
@@ -88,7 +89,10 @@ def _amounts(kind: Kind, content: int, inventory: Inventory) -> tuple[Decimal, .
 def _shares(
     amounts: Sequence[tuple[Decimal, ...] | None], limits: Sequence[int], share: Shared
 ) -> Iterator[tuple[Numbers, int]]:
-    """Yield the numbers of members that can share a device. `amounts`: what each consumes; None: it cannot get it."""
+    """Yield the numbers of members that can share a device.
+
+    `amounts`: by profile, the amounts that a member consumes; None if the member cannot get the device.
+    """
     tops = [_most(share.left, each, limit) for each, limit in zip(amounts, limits, strict=True)]
     for prefix in product(*(range(top + 1) for top in tops[:-1])):
         left = list(share.left)
@@ -100,7 +104,10 @@ def _shares(
 
 
 def _most(left: Sequence[Decimal], amounts: tuple[Decimal, ...] | None, limit: int) -> int:
-    """Return how often these amounts can be taken of what is left."""
+    """Return how many members that consume these amounts can still share a device, `limit` at most.
+
+    `left`: the remaining amounts of the device. `amounts`: None if the members cannot get the device.
+    """
     if amounts is None or any(each < 0 for each in left):
         return 0
     return min([limit, *(int(each // amount) for each, amount in zip(left, amounts, strict=True) if amount > 0)])

@@ -2,8 +2,8 @@
 
 Members with equal claims have one profile. For each distinct content of a node, a search finds which numbers of members
 of each profile the node can serve at once. These numbers are written as limits on weighted sums over sets of profiles.
-That form is exact only if it allows no other numbers, which is checked for each content. If it is not exact with any of
-some weights, nor with all of them together, the gang is not planned.
+That form is exact only if it allows no other numbers, which is checked for each content. Several choices of weights are
+tried, first each alone and then all together. If no choice is exact, the gang is not planned.
 """
 
 from bisect import bisect_left

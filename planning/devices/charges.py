@@ -26,9 +26,9 @@ class _UncountedError(Exception):
 
 
 def with_charges(gang: Gang, snapshot: Snapshot) -> Gang:
-    """Return the gang with what each member uses of the queue's quotas, if this is not just the pod's requests.
+    """Return the gang, with a charge for each member whose use of the quotas differs from its pod's requests.
 
-    If there is no such member, or the gang is in no queue, the result is the same object.
+    If no member has a charge, or the gang is in no queue, the result is the same object.
     """
     if gang.account is None:
         return gang
@@ -106,7 +106,7 @@ def _requests(pod: Pod, claim: PodClaim) -> Iterator[DeviceRequest]:
 
 
 def _counted(request: DeviceRequest, quotas: DeviceQuotas) -> tuple[str, int]:
-    """Return the resource and the number of devices as which a request counts; a number of 0 if it does not count.
+    """Return the resource and the number of devices as which a request counts; 0 devices if the request does not count.
 
     Alternatives count only if all of them count alike. Raises `_UncountedError`.
     """
@@ -127,9 +127,10 @@ def _exactly(name: str, request: ExactDeviceRequest, quotas: DeviceQuotas) -> tu
 
 
 def _resource_of(device_class: str, quotas: DeviceQuotas, *, unmapped: str = "") -> str:
-    """Return the resource as which devices of a DeviceClass count. `unmapped`: that of a class without a mapping.
+    """Return the resource as which devices of a DeviceClass count.
 
-    Raises `_UncountedError` if there is none, or if the mapping has a setting that Phalanx does not count by.
+    `unmapped`: the resource of a class without a mapping; "" if there is none. Raises `_UncountedError` if there is no
+    such resource, or if the mapping has a setting that Phalanx does not support.
     """
     if device_class in quotas.uncounted:
         field = quotas.uncounted[device_class]

@@ -78,9 +78,9 @@ class DeviceColumns:
     pod, the other pods that use its claims, too. `asked`: the amounts of the demands, by pod and resource. `room`: by
     resource, the free and the terminating amount on each node of the snapshot. `largest`: by resource, the most that a
     node has if all its devices are free. `free`: which devices of the inventory no claim has for itself, those that a
-    terminating pod still uses included. `used`: what claims consume of devices that they share, by position in the
-    inventory; claims of terminating pods left out. `matching`: by resource, the devices that count in it. `gone`: the
-    pods that count as gone. `notes`: what planning does not consider, for messages.
+    terminating pod still uses included. `used`: the amounts that claims consume of shared devices, by position in the
+    inventory, without the claims of terminating pods. `matching`: by resource, the devices that count in it. `gone`:
+    the pods that count as gone. `notes`: what planning does not consider, for messages.
     """
 
     names: tuple[str, ...] = ()
@@ -99,11 +99,11 @@ class DeviceColumns:
     profiles: Profiles | None = None
     """For claims in which more than numbers matter; None if only numbers do."""
     alike: IntColumn = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """For each content of the inventory, the first one that is alike for the claims (`alike_contents`)."""
+    """For each content of the inventory, the first content that the claims treat in the same way (`alike_contents`)."""
     below: tuple[DomainLevel, ...] = ()
     """The levels below the node that the selected devices publish."""
     gang_of: Mapping[str, GangKey] = field(default_factory=dict)
-    """The gang of each member, by the pod's `namespace/name`; empty if there are no such levels."""
+    """The gang of each member, by the pod's `namespace/name`; empty if there are no levels below the node."""
     followed: frozenset[str] = frozenset()
     """The pods (`namespace/name`) that bring a further pod to their node: the daemon of their ComputeDomain."""
 
@@ -232,7 +232,7 @@ def device_columns(
     are only held for pods of lower priority count as free. The claims of gangs that ignore them by annotation are not
     planned. Raises `NotPlannedError`.
 
-    The last result is kept: whether a gang can be planned is asked right before its problem is stated.
+    The last result is kept, because the caller checks whether a gang can be planned right before it states the problem.
     """
     every = tuple(gangs)
     topology = topology if topology is not None and topology.below else None
@@ -267,7 +267,7 @@ def _columns(gangs: Sequence[Gang], snapshot: Snapshot, topology: Topology | Non
     for request in requests:
         check_planned(request, devices.inventory)
         if snapshot.version and shares_devices(request, devices.inventory):
-            # The controller's steps (decision 45) take a device for one claim.
+            # The controller's steps (decision 45) allocate a device to one claim only.
             raise NotPlannedError(f"devices that several claims share, which are not held yet ({request.kind.label})")
     gone, leaving = _gone(snapshot, members, priority)
     free, terminating = _free(devices, gone, leaving)
@@ -298,7 +298,7 @@ def _columns(gangs: Sequence[Gang], snapshot: Snapshot, topology: Topology | Non
 
 
 def _followed(demands: Mapping[str, PodDemand], inventory: Inventory) -> frozenset[str]:
-    """Return the pods that claim a channel of a ComputeDomain. A shared claim counts for its first user."""
+    """Return the pods that claim a channel of a ComputeDomain. A claim that pods share counts for its first user."""
     if _CHANNELS not in inventory.flags:
         every = [is_channel(each.driver, each.device) for each in inventory.contents]
         inventory.flags[_CHANNELS] = np.array(every, dtype=np.bool_)
@@ -534,7 +534,7 @@ def _gone(snapshot: Snapshot, members: Sequence[Member], priority: int) -> tuple
 def _free(devices: Devices, gone: Collection[str], leaving: Collection[str]) -> tuple[Flags, Flags]:
     """Return which devices are free, and which of these a terminating pod still uses."""
     holders: IntColumn = devices.holders.copy()
-    for position in devices.shares(()):  # a device that cannot be shared any more is free when its shares are gone
+    for position in devices.shares(()):  # If the slice forbids shares now, the device is free when the shares are gone.
         if not devices.inventory.content_at(position).device.allow_multiple_allocations:
             holders[position] += 1
     terminating = np.zeros(len(holders), dtype=np.bool_)

@@ -20,7 +20,7 @@ class DeviceCount:
     `devices`: the DeviceClasses and selectors of the kinds, as `devices of …`. `requests`: the names of the requests
     for these kinds in the members' claims. `constraints`: the attributes by which constraints tie devices of these
     requests together. `matching`: all devices there that match. `free`: the matching devices that are not allocated.
-    `needed`: how many the members need at least that must run together.
+    `needed`: the least number of devices for the members that must run together.
     """
 
     devices: str
@@ -37,11 +37,11 @@ class DeviceCount:
 
 
 def counts_in(nodes: Collection[str], columns: DeviceColumns, members: int) -> tuple[DeviceCount, ...]:
-    """Return the numbers of devices on these nodes: for each kind of device, and for kinds that share devices together.
+    """Return the numbers of devices on these nodes: for each device kind, and for kinds with common devices together.
 
-    The numbers of kinds that share devices are limited together: four devices of one kind, of which some also count as
-    another kind. `members`: how many must run together. Requests that only observe devices are left out.
-    The result is empty if several claims may share a device: then a number of devices says little.
+    Example: four devices are of one kind, and two of them are of a second kind, too. Then both kinds together have four
+    devices. `members`: the number of members that must run together. Requests that only observe devices are left out.
+    The result is empty if several claims may share a device, because a number of devices then says little.
     """
     if columns.shares_devices:
         return ()
@@ -92,7 +92,7 @@ def _text(amounts: Mapping[Kind, int]) -> str:
 
 
 def _needed(demand: PodDemand, kinds: Collection[Kind]) -> int:
-    """Return how many devices of these kinds a pod needs at least. A request for all devices needs one at least.
+    """Return the least number of devices of these kinds that a pod needs. A request for all devices needs at least one.
 
     A request with alternatives counts only if all alternatives are of these kinds.
     """
@@ -150,5 +150,5 @@ def class_counts(devices: Devices, gated: Collection[str], most: int) -> list[Cl
 
 
 def short(counts: Iterable[DeviceCount]) -> list[DeviceCount]:
-    """Return the counts of which fewer devices are free than needed."""
+    """Return the counts with fewer free devices than needed."""
     return [each for each in counts if each.missing]

@@ -4,8 +4,8 @@ A topology names the attribute (`kube.topology.DeviceLevel`). A domain of such a
 one value. All devices without a value are one further domain of their node.
 
 A level that a gang requires binds each member: the devices of its claims share one domain. This is one more constraint
-of the claims (`bound`), so it decides which nodes can hold which members. Beyond that, the members of a gang get
-devices in as few domains as possible, level by level from the widest, after the choice of nodes (`FewestDomains`).
+of the claims (`bound`), so it decides which nodes can hold which members. After the choice of nodes, the members of
+a gang get devices in as few domains as possible, level by level from the widest (`FewestDomains`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -59,7 +59,7 @@ class DomainLevel:
 def domain_levels(below: Iterable[DeviceLevel], counting: Flags, inventory: Inventory) -> tuple[DomainLevel, ...]:
     """Return the levels that devices publish. `counting`: the contents of the inventory that count.
 
-    Of a level with several attributes, the first one counts of which such a device has a value.
+    If a level has several attributes, the first attribute of which a device has a value counts.
     """
     found = []
     for level in below:
@@ -77,7 +77,7 @@ _known: WeakKeyDictionary[Inventory, dict[str, _Domains]] = WeakKeyDictionary()
 
 
 def _domains(attribute: str, inventory: Inventory) -> _Domains:
-    """Return the domains by an attribute. They are read once for each inventory, which may have 40,000 contents."""
+    """Return the domains by an attribute. Each inventory is read once, because it may have 40,000 contents."""
     known = _known.setdefault(inventory, {})
     if attribute not in known:
         values = [value_of(each.device, each.driver, attribute) for each in inventory.contents]
@@ -138,7 +138,10 @@ def _concerned(claim: ClaimDemand, level: DomainLevel, inventory: Inventory) -> 
 
 
 def constrained(claim: ClaimDemand, level: DomainLevel, inventory: Inventory) -> ClaimDemand:
-    """Return the claim with the constraint that its devices share one domain of the level, if they have domains."""
+    """Return the claim with the constraint that its devices share one domain of the level.
+
+    Devices of requests that select no device with a domain are not bound.
+    """
     names, asked = _concerned(claim, level, inventory), claim.asked
     constraint = Constraint(names, level.attribute, distinct=False)
     if not names or constraint in asked.constraints:
@@ -149,11 +152,12 @@ def constrained(claim: ClaimDemand, level: DomainLevel, inventory: Inventory) ->
 def with_levels(
     gangs: Sequence[Gang], demands: Mapping[str, PodDemand], topology: Topology | None, inventory: Inventory
 ) -> tuple[dict[str, PodDemand], tuple[DomainLevel, ...]]:
-    """Return the demands of these gangs' pods with the constraints of required levels below the node, and all levels of
-    the topology that the selected devices publish.
+    """Return the demands with the constraints of required levels below the node, and the levels that devices publish.
 
-    Raises `NotPlannedError` as `bound` does, and in two more cases. No selected device has the attribute of a required
-    level. Or pods of pod sets with different required levels share a claim.
+    `demands`: by pod, those of the gangs' pods. Only levels of the topology and selected devices count.
+
+    Raises `NotPlannedError` as `bound` does, and in two more cases. One case is that no selected device has the
+    attribute of a required level. The other is that pods of pod sets with different required levels share a claim.
     """
     if topology is None:
         return dict(demands), ()

@@ -21,14 +21,14 @@ takes up to some milliseconds.
 Claims = Sequence[tuple[str, ClaimDemand]]
 """Claims, each with its pod (`namespace/name`)."""
 Serve = Callable[[Flags, Claims], list[Choice] | None]
-"""Returns the devices of each claim, of the devices of the inventory with a flag; None if these do not suffice."""
+"""Chooses the devices of each claim, among the devices of the inventory with a flag; None if they do not suffice."""
 Counts = tuple[tuple[int, int], ...]
 """By level: the number of domains that the gang uses, and the sum of the numbers that its members use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fewest:
-    """Devices in the fewest domains. `exact`: whether a node with these free devices can do with no smaller `counts`.
+    """Devices in the fewest domains. `exact`: whether no choice of these free devices has smaller `counts`.
 
     Counts are compared level by level, a wider level first, and first by the domains of the gang.
     """
@@ -91,8 +91,8 @@ class FewestDomains:
         return self.serve(free, claims) if self._tries > MOST_TRIES else None
 
     def _bound_one_by_one(self, depth: int, free: Flags, claims: Claims, choices: list[Choice]) -> list[Choice]:
-        """Return devices in as many domains, but of one domain for each claim as far as that is possible, the claims
-        of the first members first.
+        """Return devices in the domains of `choices`. As many claims as possible get devices of one domain only, the
+        claims of the first members first.
         """
         level, content = self.levels[depth], self.inventory.content
         used = {int(level.of_content[content[position]]) for choice in choices for _, position in choice}
@@ -136,7 +136,7 @@ class FewestDomains:
         return {int(level.of_content[content]) for content in contents if wanted.counts(content)}
 
     def _counts(self, choices: list[Choice]) -> Counts:
-        """Count the domains of a choice."""
+        """Return, by level, the numbers of domains that the chosen devices are in."""
         found = []
         for depth, level in enumerate(self.levels):
             wanted = self._wanted[depth]
@@ -168,19 +168,19 @@ class _Wanted:
         return counted_contents(self.claims, self.level, self.inventory)
 
     def takes(self, asked: Asked) -> bool:
-        """Return whether the claim takes such devices, whatever its alternatives."""
+        """Return whether the claim takes devices with domains of the level, whatever alternatives it gets."""
         return least_devices(asked, self.level, self.inventory) > 0
 
     @cached_property
     def devices(self) -> int:
-        """The number of these devices that the claims take at least."""
+        """The least number of these devices that the claims take."""
         return sum(least_devices(asked, self.level, self.inventory) for asked in self.claims)
 
 
 _SHARED = "contents of devices that claims share"
 """The key of these flags in `Inventory.flags`."""
 _UNLIMITED = 1_000_000
-"""More claims than one node can have."""
+"""Represents any number of claims: more claims than one node can have."""
 
 
 def shares(inventory: Inventory) -> IntColumn:
@@ -201,7 +201,7 @@ def counted_contents(claims: Sequence[Asked], level: DomainLevel, inventory: Inv
 
 
 def least_devices(asked: Asked, level: DomainLevel, inventory: Inventory) -> int:
-    """Return how many devices with domains of the level the claim takes at least, whatever its alternatives."""
+    """Return the least number of devices with domains of the level that the claim takes, whatever its alternatives."""
 
     def taken(request: Request) -> int:
         return max(1, request.count) if level.concerns(request, inventory) else 0

@@ -22,8 +22,8 @@ _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 def with_implied_claims(gang: Gang, snapshot: Snapshot) -> Gang:
     """Return the gang with the claims that its members get at their admission (`cluster.devices.extended_resources`).
 
-    Pods that the API server has stored stay as they are: a request that was not converted then is never converted. If
-    no devices are planned, or the user ignores the claims of the gang, no pod changes.
+    Pods that the API server has stored stay as they are: a request that was not converted at the CREATE is never
+    converted. If no devices are planned, or the user ignores the claims of the gang, no pod changes.
     """
     if snapshot.devices is None or gang.ignores_claims:
         return gang
@@ -39,7 +39,7 @@ def unused_devices(members: Iterable[Member], snapshot: Snapshot) -> tuple[str, 
     """Return, as phrases for messages, the devices that could serve members but that are not planned.
 
     If a node has an extended resource in `status.allocatable`, requests for it are planned on such nodes only. The
-    stock scheduler would also give a DeviceClass's devices of other nodes.
+    stock scheduler would also allocate devices of a DeviceClass on other nodes.
     """
     devices, allocatable = snapshot.devices, snapshot.allocatable_resources
     if devices is None or not devices.inventory.ids:
@@ -56,7 +56,7 @@ def unused_devices(members: Iterable[Member], snapshot: Snapshot) -> tuple[str, 
 
 
 def _elsewhere(resource: str, device_class: DeviceClass, inventory: Inventory, snapshot: Snapshot) -> bool:
-    """Whether a node that does not have the resource has a device of the class."""
+    """Return whether a node without the resource in `status.allocatable` has a device of the class."""
     selectors = tuple(each.cel.expression if each.cel is not None else "" for each in device_class.spec.selectors)
     try:
         flags = accepted(Kind(selectors, (), device_class.metadata.name), inventory)[inventory.content]

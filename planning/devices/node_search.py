@@ -1,8 +1,8 @@
 """The devices that the claims of some pods get on one node, found by an exact search.
 
-The search is depth-first over claims, requests and devices, as the stock scheduler's. But it looks at all pods of a
-node together. Devices with one content in one pool are interchangeable, so only the first free one of them is tried.
-Devices that several claims share are interchangeable as long as the same of their capacities is left.
+The search is depth-first over claims, requests and devices, as in the stock scheduler, but for all pods of a node
+together. Devices with one content in one pool are interchangeable, so only the first free one of them is tried. Devices
+that several claims share are interchangeable while equal amounts of their capacities are left.
 """
 
 import sys
@@ -26,14 +26,14 @@ MOST_STEPS = 100_000
 """Devices that one search may try. Typical nodes need some dozens; a search of this length takes a second."""
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 _OTHER_FRAMES = 1000
-"""The frames of the interpreter's stack for everything but the search itself, as Python's own limit."""
+"""The frames of the interpreter's stack that are left for the search's callers: Python's default limit."""
 MOST_IN_CLAIM = 32
 """The most devices of one claim (API: AllocationResultsMaxSize)."""
 
 Counters = Mapping[tuple[int, str, str], Decimal]
 """The remaining amount of each counter, by the pool's position on the node, the counter set and the counter."""
 NOT_SELECTED = -1
-"""In `alike_contents`, the number of contents that no request selects."""
+"""In the result of `alike_contents`: the value for a content that no request selects."""
 Choice = list[tuple[Request, int]]
 """The devices of one claim: for each its request, and its position in the inventory."""
 
@@ -65,8 +65,8 @@ class NodeDevices:
 class Shared(NamedTuple):
     """The use of a device that several claims can share.
 
-    `left`: what is left of its capacities, in the order of names. `claims`: how many claims of the search use it, and
-    one more for all claims that have got it before.
+    `left`: the remaining amounts of its capacities, in the order of names. `claims`: the number of claims of the search
+    that use the device, plus one if claims outside the search use it.
     """
 
     left: tuple[Decimal, ...]
@@ -74,7 +74,7 @@ class Shared(NamedTuple):
 
 
 def _shared(device: Device, used: Amounts | None) -> Shared | None:
-    """Return the use of a device. `used`: what claims consume of it; None if none uses it."""
+    """Return the use of a device. `used`: the amounts that claims consume of the device; None if no claim uses it."""
     if not device.allow_multiple_allocations:
         return None
     taken = used or {}
@@ -87,8 +87,8 @@ def node_devices(
 ) -> NodeDevices:
     """Return the devices of a node.
 
-    `free`: of all devices, whether no claim has it for itself. `used`: what claims consume of devices that they share,
-    by position in the inventory. `alike`: as `alike_contents` returns it.
+    `free`: for each device of the inventory, whether no claim has it for itself. `used`: the amounts that claims
+    consume of devices that they share, by position in the inventory. `alike`: as `alike_contents` returns it.
     """
     positions = list(inventory.on(node))
     ids = [inventory.ids[each] for each in positions]
@@ -140,7 +140,7 @@ class NodeSearch:
     inventory: Inventory
     node: NodeDevices
     _classes: list[list[int]] = field(default_factory=list)
-    """The places (in `node`) of the devices, grouped by content, pool and whether they are free.
+    """The positions of the devices in `node`, grouped by content, pool and whether they are free.
 
     A device that several claims can share is a group by itself.
     """
@@ -148,7 +148,7 @@ class NodeSearch:
     """Of each free group, how many of its first devices are taken."""
     _left: dict[tuple[int, str, str], Decimal] = field(default_factory=dict)
     _shares: dict[int, Shared] = field(default_factory=dict)
-    """The use of each device that several claims can share, by place."""
+    """The use of each device that several claims can share, by its position in `node`."""
     _consumed: dict[tuple[Kind, int], tuple[Decimal, ...]] = field(default_factory=dict)
     _needed: list[tuple[tuple[Kind, int, int], ...]] = field(default_factory=list)
     """The result of `_needed`, if devices can be shared; else empty."""
@@ -171,7 +171,7 @@ class NodeSearch:
         self._used = [0] * len(self._classes)
         self._left = dict(self.node.counters)
         self._shares = {place: each for place, each in enumerate(self.node.shares) if each is not None}
-        # A claim is two frames deep, and each of its devices one more. These frames are Python's own, not C's.
+        # Each claim adds two frames to the recursion, and each of its devices one. They are on Python's stack, not C's.
         most = len(self.node.positions)
         slots = (max(one.count or most for one in alternatives) for each in claims for alternatives in each.requests)
         deep = _OTHER_FRAMES + 2 * len(claims) + sum(slots)
@@ -196,7 +196,7 @@ class NodeSearch:
         return False
 
     def _may_suffice(self, needed: Iterable[tuple[Kind, int, int]]) -> bool:
-        """Whether enough is left of the devices for each kind alone. If not, no choice can succeed.
+        """Return whether enough devices are left for each kind alone. If not, no choice can succeed.
 
         Without this bound, the search would try every distribution of members that share devices.
         """
@@ -212,7 +212,7 @@ class NodeSearch:
         return True
 
     def _times(self, kind: Kind, place: int, most: int) -> int:
-        """Return how many requests of a kind can still get a share of a device, `most` at most."""
+        """Return how many requests for a kind can still get a share of a device, `most` at most."""
         left = self._shares[place].left
         if any(each < 0 for each in left):
             return 0
@@ -312,7 +312,7 @@ class NodeSearch:
         return value_of(content.device, content.driver, attribute)
 
     def _use_of_shared(self) -> tuple[object, ...]:
-        """Return the use of the shared devices, equal if the devices have only changed places."""
+        """Return the use of the shared devices, as a key that does not depend on the order of alike devices."""
         return tuple(sorted(map(self._alike, self._shares)))
 
     def _alike(self, place: int) -> tuple[int, int, tuple[Decimal, ...], bool]:
@@ -321,7 +321,7 @@ class NodeSearch:
         return self.node.contents[place], self.node.pools[place], left, claims > 0
 
     def _consumes(self, kind: Kind, place: int) -> tuple[Decimal, ...]:
-        """Return what a request consumes of the device's capacities, in the order of names."""
+        """Return the amounts that a request consumes of the device's capacities, in the order of names."""
         key = kind, self.node.contents[place]
         if key not in self._consumed:
             amounts = consumed(self.inventory.contents[key[1]].device, dict(kind.capacity)) or {}
@@ -329,7 +329,7 @@ class NodeSearch:
         return self._consumed[key]
 
     def _share(self, kind: Kind, place: int) -> bool:
-        """Take a share of a device, if its capacities and the counters of its pool suffice. Return whether it was."""
+        """Take a share of a device if its capacities and its pool's counters suffice. Return whether they suffice."""
         before = self._shares[place]
         left = tuple(one - other for one, other in zip(before.left, self._consumes(kind, place), strict=True))
         if any(each < 0 for each in left):
@@ -341,7 +341,7 @@ class NodeSearch:
         return True
 
     def _take(self, kind: Kind, group: int, place: int) -> bool:
-        """Take a free device, or a share of a device. Return whether it was possible."""
+        """Take a free device, or a share of a device. Return whether the device was taken."""
         if place in self._shares:
             return self._share(kind, place)
         places = self._classes[group]
@@ -356,7 +356,7 @@ class NodeSearch:
         return True
 
     def _count(self, place: int, sign: int = 1) -> bool:
-        """Consume the counters of a device, if they suffice (sign 1), or give them back (sign -1)."""
+        """Consume the counters of a device (sign 1), or give them back (sign -1). Return whether they suffice."""
         device = self.inventory.contents[self.node.contents[place]].device
         if device.consumes_counters:
             _consume(self._left, self.node.pools[place], device, sign)
@@ -421,11 +421,11 @@ def concerned_contents(requests: Iterable[Request], inventory: Inventory) -> Fla
 
 
 def alike_contents(asked: Iterable[Asked], inventory: Inventory, attributes: Iterable[str] = ()) -> IntColumn:
-    """Return, for each content of the inventory, the first content that these claims treat alike.
+    """Return, for each content of the inventory, the first content that these claims treat in the same way.
 
     `NOT_SELECTED` for contents that no request selects. Drivers publish attributes that are different for each device,
-    such as a UUID. If no selector or constraint reads them, nodes that differ only in them are searched once.
-    `attributes`: further attributes that are read. The result must not be changed.
+    such as a UUID. If no selector or constraint reads such an attribute, nodes that differ only in it are searched
+    once. `attributes`: attributes that also distinguish contents. The result must not be changed.
     """
     every = list(asked)
     kinds = list(dict.fromkeys(one.kind for each in every for alternatives in each.requests for one in alternatives))

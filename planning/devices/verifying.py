@@ -144,16 +144,16 @@ def _faults_of_request(
 
 
 def _faults_of_capacity(request: ExactDeviceRequest, got: AllocatedDevice, device: Device) -> Iterator[str]:
-    """Yield what is wrong with the amounts that a request consumes of one device."""
+    """Yield the faults of the amounts that a request consumes of one device."""
     name = got.device.device
     if got.shared != device.allow_multiple_allocations:
-        yield f"{name} is shared, or not, against its slice"
+        yield f"{name} is {'' if got.shared else 'not '}shared, in conflict with its slice"
     if not _suffices(request, device):
         yield f"{name} lacks the capacity"
         return
     amounts = {capacity: exact(amount) for capacity, amount in got.consumed}
     if amounts.keys() != (device.capacity.keys() if got.shared else set()):
-        yield f"{name}: amounts of other capacities than the device has"
+        yield f"{name}: consumes other capacities than the device has"
         return
     wanted = request.capacity.requests if request.capacity is not None else {}
     for capacity, amount in amounts.items():
@@ -162,7 +162,7 @@ def _faults_of_capacity(request: ExactDeviceRequest, got: AllocatedDevice, devic
 
 
 def _suffices(request: ExactDeviceRequest, device: Device) -> bool:
-    """Whether the device has the capacities that the request names, and its policies allow large enough amounts."""
+    """Return whether the device has the capacities in the request, and its policies allow large enough amounts."""
     wanted = request.capacity.requests if request.capacity is not None else {}
     for name, amount in wanted.items():
         capacity = device.capacity.get(name)
@@ -184,7 +184,10 @@ def _suffices(request: ExactDeviceRequest, device: Device) -> bool:
 
 
 def _is_due(amount: Decimal, wanted: str | float | None, capacity: DeviceCapacity) -> bool:
-    """Whether the amount is what a request for `wanted` consumes: the least valid amount that is not smaller."""
+    """Return whether a request for `wanted` consumes this amount: the least valid amount that is not smaller.
+
+    `wanted`: None if the request does not name the capacity.
+    """
     policy = capacity.request_policy
     if wanted is None:
         return amount == exact(capacity.value if policy is None or policy.default is None else policy.default)

@@ -1,6 +1,7 @@
 """Checks that a plan's devices keep the levels below the node that a gang requires.
 
-It reads the gang, the topology, the claims and the slices again, without the constraints and searches of the planner.
+The check reads the gang, the topology, the claims and the slices again, without the constraints and searches of the
+planner.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

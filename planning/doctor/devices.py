@@ -27,7 +27,7 @@ _RESTART = "see the logs of the driver, and restart it on the nodes of the pools
 def pools(slices: Iterable[ResourceSlice]) -> Iterator[Finding]:
     """Report pools that offer no devices because slices are missing, and slices of old generations.
 
-    A driver replaces its slices one by one, so a finding that is gone a moment later was no fault.
+    A driver replaces its slices one by one. So a finding may disappear a moment later, and was no fault then.
     """
     by_pool: defaultdict[PoolKey, list[ResourceSlice]] = defaultdict(list)
     for each in slices:
@@ -70,7 +70,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def needs(devices: Devices, pods: Iterable[Pod], topologies: Iterable[Manifest]) -> Iterator[Finding]:
-    """Report what no device of the cluster has, although a DeviceClass, a claim or a level of a topology needs it.
+    """Report attributes and devices that a DeviceClass, a claim or a level of a topology needs and no device provides.
 
     :param pods: the pods whose claims are checked.
     :param topologies: the Topology objects, whose levels may name device attributes.
@@ -100,7 +100,7 @@ def _attributes(contents: Iterable[Content]) -> str:
 
 
 def _lacking(pod: Pod, devices: Devices) -> Iterator[str]:
-    """Yield what is wrong with the claims of a pod that have no devices yet."""
+    """Yield the faults of the claims of a pod that have no devices yet."""
     for each in devices.claims_of(pod):
         if each.claim is not None and each.claim.status.allocation is not None:
             continue

@@ -1,6 +1,6 @@
 """The domains of levels below the node that a plan uses: as levels of the report, and as goals with their bounds.
 
-They are counted from the devices that the plan gives, not from the search that chose them.
+The domains are counted from the devices that the plan gives, not from the search that chose them.
 """
 
 from collections import Counter, defaultdict
@@ -32,7 +32,7 @@ MOST_MOVES = 50
 class DomainsUsed:
     """The domains that a plan uses. `levels` and `goals`: by level, the widest first. `text`: for the message.
 
-    `not_proven`: for each level of which fewer domains may suffice, what is not considered, for messages.
+    `not_proven`: for each level of which fewer domains may suffice, a phrase for messages that says where.
     """
 
     levels: tuple[LevelUse, ...] = ()
@@ -76,7 +76,7 @@ def domains_used(
 
 
 def _least_of_members(assignments: Iterable[Assignment], level: DomainLevel, framing: Framing) -> int:
-    """Return a number that the domains of single members, summed, cannot be less than.
+    """Return a lower bound of the sum, over the members, of the number of domains that a member uses.
 
     A new member needs the largest domains of one node that hold its devices. A running member keeps its devices.
     """
@@ -93,8 +93,8 @@ def _least_of_members(assignments: Iterable[Assignment], level: DomainLevel, fra
         if asked not in known:
             devices = sum(least_devices(one, level, inventory) for one in asked)
             counted = counted_contents(asked, level, inventory)[inventory.content] & on_nodes
-            rooms, nodes = _rooms(counted, level, columns)
-            known[asked] = _fewest(rooms, nodes, devices, (), alone=True)
+            capacities, nodes = _capacities(counted, level, columns)
+            known[asked] = _fewest(capacities, nodes, devices, (), alone=True)
         total += known[asked]
     return total
 
@@ -112,7 +112,10 @@ def _mode(gang: Gang, framing: Framing, level: DomainLevel) -> str:
 
 
 def _counted(gang: Gang, level: DomainLevel, columns: DeviceColumns) -> Flags:
-    """Return the contents of devices that have a domain: with a value of the attribute, or beside such in a request."""
+    """Return the contents whose devices have a domain of the level.
+
+    The content has a value of the attribute, or a request that selects such contents selects it, too.
+    """
     claims = [claim.asked for member in gang.members for claim in _claims(member, columns)]
     found: Flags = counted_contents(claims, level, columns.devices.inventory) | (level.of_content != NO_VALUE)
     return found
@@ -148,10 +151,10 @@ def _domains(
 
 
 def _bound(gang: Gang, framing: Framing, plan: Plan, assignments: Sequence[Assignment], level: DomainLevel) -> int:
-    """Return a number of domains of which no plan needs fewer that is as good in all goals of the solver.
+    """Return a lower bound of the number of domains, over all plans that are as good in all goals of the solver.
 
-    Each domain counts with all its free devices, those of evictable pods included if the plan has victims. Rules about
-    nodes are left out. If every such plan uses one node, the domains must be on one node.
+    Each domain counts with all its free devices, those of evictable pods included if the plan has victims. Constraints
+    on nodes are left out. If every such plan uses one node, the domains must be on one node.
     """
     columns, inventory = framing.devices, framing.devices.devices.inventory
     new = [each.member for each in assignments if not each.held]
@@ -160,16 +163,18 @@ def _bound(gang: Gang, framing: Framing, plan: Plan, assignments: Sequence[Assig
     counted = counted_contents(claims, level, inventory)[inventory.content] & columns.on(framing.nodes)
     if not plan.victims:
         counted = counted & columns.free
-    rooms, nodes = _rooms(counted, level, columns)
+    capacities, nodes = _capacities(counted, level, columns)
     needs = [sum(least_devices(asked, level, inventory) for asked in each) for each in by_pod]
     held = _held(assignments, level, columns)
     alone = not held and _on_one_node(framing, plan)
-    bounds = [_fewest(rooms, nodes, sum(needs), held, alone=alone)]
+    bounds = [_fewest(capacities, nodes, sum(needs), held, alone=alone)]
     bound_sets = {name for name, required in required_levels(gang, framing.topology).items() if level.level in required}
     bound = sorted(need for each, need in zip(new, needs, strict=True) if need and each.pod_set in bound_sets)
-    for size in dict.fromkeys(bound):  # a pod of this size needs the room of one domain
+    for size in dict.fromkeys(bound):  # a pod of this size needs so many free devices in one domain
         pods = sum(need >= size for need in bound)
-        bounds.append(_fewest({key: room // size for key, room in rooms.items()}, nodes, pods, held, alone=alone))
+        bounds.append(
+            _fewest({key: capacity // size for key, capacity in capacities.items()}, nodes, pods, held, alone=alone)
+        )
     return max(bounds)
 
 
@@ -177,14 +182,19 @@ _Domain = tuple[int, int]
 """The position of a node in the inventory, and the number of a domain on it."""
 
 
-def _rooms(counted: Flags, level: DomainLevel, columns: DeviceColumns) -> tuple[dict[_Domain, int], set[int]]:
-    """Return how many claims can get a device of each domain, and the nodes. `counted`: the devices that count."""
+def _capacities(counted: Flags, level: DomainLevel, columns: DeviceColumns) -> tuple[dict[_Domain, int], set[int]]:
+    """Return the capacity of each domain, as a number of claims of one device, and the nodes of the domains.
+
+    `counted`: the devices that count.
+    """
     inventory = columns.devices.inventory
     content = inventory.content[counted]
     pairs = np.stack([inventory.node[counted], level.of_content[content]], axis=1)
     domains, place = np.unique(pairs, axis=0, return_inverse=True)
-    rooms = np.bincount(place.ravel(), weights=shares(inventory)[content], minlength=len(domains)).astype(np.int64)
-    found = {(node, domain): room for (node, domain), room in zip(domains.tolist(), rooms.tolist(), strict=True)}
+    capacities = np.bincount(place.ravel(), weights=shares(inventory)[content], minlength=len(domains)).astype(np.int64)
+    found = {
+        (node, domain): capacity for (node, domain), capacity in zip(domains.tolist(), capacities.tolist(), strict=True)
+    }
     return found, {node for node, _ in found}
 
 
@@ -203,24 +213,26 @@ def _on_one_node(framing: Framing, plan: Plan) -> bool:
 
 
 def _fewest(
-    rooms: Mapping[_Domain, int], nodes: Collection[int], needed: int, held: Collection[_Domain], *, alone: bool
+    capacities: Mapping[_Domain, int], nodes: Collection[int], needed: int, held: Collection[_Domain], *, alone: bool
 ) -> int:
-    """Return the least number of domains, those in `held` included, with the needed room. `alone`: on one node."""
-    further = needed - sum(rooms.get(each, 0) for each in held)
-    others = {each: room for each, room in rooms.items() if each not in held}
+    """Return the least number of domains, those in `held` included, with the needed capacity. `alone`: on one node."""
+    further = needed - sum(capacities.get(each, 0) for each in held)
+    others = {each: capacity for each, capacity in capacities.items() if each not in held}
     groups = (
-        [[room for (at, _), room in others.items() if at == node] for node in nodes] if alone else [[*others.values()]]
+        [[capacity for (at, _), capacity in others.items() if at == node] for node in nodes]
+        if alone
+        else [[*others.values()]]
     )
     return len(held) + min((count for each in groups if (count := _most_first(each, further)) is not None), default=0)
 
 
-def _most_first(rooms: Sequence[int], needed: int) -> int | None:
-    """Return how many of the largest rooms suffice; None if all together do not."""
+def _most_first(capacities: Sequence[int], needed: int) -> int | None:
+    """Return how many of the largest capacities suffice; None if all together do not."""
     count = 0
-    for room in sorted(rooms, reverse=True):
+    for capacity in sorted(capacities, reverse=True):
         if needed <= 0:
             break
-        needed -= room
+        needed -= capacity
         count += 1
     return None if needed > 0 else count
 
@@ -228,8 +240,8 @@ def _most_first(rooms: Sequence[int], needed: int) -> int | None:
 def on_best_node(framing: Framing, plan: Plan) -> tuple[Plan, Counts]:
     """Return a plan that is as good in all goals of the solver, and needs the fewest domains of levels below the node.
 
-    It is searched only if the plan puts all members on one node and evicts nothing. Then the second result has, by
-    level, the number of domains of which no such plan needs fewer; it is empty if that is not known.
+    Other nodes are searched only if the plan puts all members on one node and evicts nothing. Then the second result
+    is, by level, the fewest domains of any such plan; it is empty if that number is not known.
     """
     columns = framing.devices
     used = {node for row in plan.nodes for node in row if node is not None}
@@ -257,7 +269,7 @@ def on_best_node(framing: Framing, plan: Plan) -> tuple[Plan, Counts]:
 
 
 def _numbered(domains: Iterable[int]) -> tuple[int, ...]:
-    """Return the domains of a node's devices, numbered in the order in which they appear, so that nodes compare."""
+    """Return the domains of a node's devices, numbered in the order of appearance, so that nodes can be compared."""
     numbers = {NO_VALUE: NO_VALUE}
     return tuple([numbers.setdefault(each, len(numbers)) for each in domains])
 

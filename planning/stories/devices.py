@@ -15,7 +15,7 @@ Claims = Mapping[str, ResourceClaim]
 
 @dataclass(frozen=True, slots=True)
 class MemberDevices:
-    """The devices of one member. `held`: its claims have them; otherwise the plan has them for its claims.
+    """The devices of one member. `held`: whether its claims have the devices; otherwise they are only planned.
 
     `by_request`: for each request of the claims, the names of its devices. The name of a pool that is not the node's is
     part of the name.
@@ -37,7 +37,7 @@ class MemberDevices:
 
 
 def devices_of_member(pod: Pod, claims: Claims, status: Mapping[str, Any]) -> MemberDevices | None:
-    """Return the devices of a member; None if it has and gets none, or if that is not known.
+    """Return the devices that a member has or will get; None if there are none, or if they are not known.
 
     :param claims: the known claims. Without the claims of the member, only planned devices are known.
     :param status: the status of the gang's Gang object.

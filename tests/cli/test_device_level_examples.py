@@ -16,7 +16,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def solved(folder: str, change: Callable[[str], str] = str, *, status: int = 0) -> dict[str, Any]:
-    """The report on the one gang of an example, whose files are changed before."""
+    """Return the report on the one gang of an example. `change`: a change of the text of its files."""
     text = "\n---\n".join(change(path.read_text()) for path in sorted((EXAMPLES / folder).glob("*.yaml")))
     result = CliRunner().invoke(group, ["solve", "-f", "-", "-o", "json"], input=text, catch_exceptions=False)
     assert result.exit_code == status, result.output
@@ -38,13 +38,13 @@ def numbers(devices: list[str]) -> list[int]:
 
 
 def interleaved(text: str) -> str:
-    """The NVLink domains of neighbouring GPUs differ."""
+    """Give neighbouring GPUs different NVLink domains."""
     domains = count()
     return re.sub(r"nvlinkDomain: \{int: \d\}", lambda _: f"nvlinkDomain: {{int: {next(domains) % 2}}}", text)
 
 
 def one_node(text: str) -> str:
-    """Without the second node."""
+    """Remove the second node."""
     return "\n---\n".join(each for each in text.split("\n---\n") if "hgx-02" not in each)
 
 
@@ -113,7 +113,7 @@ def test_a_gang_with_a_compute_domain_is_in_one_clique_with_free_channels() -> N
 
 
 def test_a_node_serves_one_claim_of_a_channel() -> None:
-    """Pods of one GPU: each node has room for four of them, but one channel."""
+    """Pods of one GPU: each node has GPUs for four such pods, but one channel."""
 
     def four_small_pods(text: str) -> str:
         return text.replace("count: 4", "count: 1").replace("s: 3", "s: 4").replace("m: 3", "m: 4")

@@ -1,4 +1,4 @@
-"""A device of two claims, of which the controller has allocated neither: it writes nothing, and the gang says so."""
+"""If the scheduler has allocated a device to two claims, the controller writes nothing, and its message names both."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from controller.release.next_step import Yield, next_step
 from controller.writes.writer import Writer
 
 
-def test_claims_that_the_scheduler_has_allocated_are_named_and_left_alone() -> None:
+def test_claims_that_the_scheduler_has_allocated_are_named_and_not_changed() -> None:
     """A running pod uses the claim that the member a uses, too. The scheduler allocated it as planned meanwhile."""
     theirs, rival = claim("a-gpu", device("n1"), ["other"]), claim("rival", device("n1"), ["r"])
     of = gang(member("a"), member("b"))

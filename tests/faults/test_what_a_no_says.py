@@ -13,8 +13,8 @@ from planning.files.documents import parse
 HERE = Path(__file__).parent / "what_a_no_says"
 BELOW = (
     "warning: tas-config.yaml: ConfigMap kai-scheduler/kai-scheduler-config: "
-    'data[config.yaml].topologyAwareScheduling.levels: "{}" lies below the node: it counts for ResourceClaims; without '
-    "claims, the node chooses inside\n"
+    'data[config.yaml].topologyAwareScheduling.levels: "{}" lies below the node: it counts only for ResourceClaims; '
+    "without claims, the node chooses the devices\n"
 )
 KAI_SAYS = BELOW.format("gpu") + BELOW.format("numa-node")
 TOO_SMALL = "node(s) were in an NVLink domain of less than 10 GPUs (gpu.topology/nvlink-domain-size)"

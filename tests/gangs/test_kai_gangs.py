@@ -80,7 +80,7 @@ def test_a_scope_is_a_required_level_with_the_guides_settings_or_without(scope: 
 
 
 def test_scopes_inside_the_node_say_that_the_node_chooses() -> None:
-    text = "lies below the node: all pods are placed on one node, which chooses inside"
+    text = "lies below the node: all pods are placed on one node, and the node chooses the devices"
     assert f'"gpu" {text}' in advice(group(scope="gpu"))
     assert not [each for each in advice(group(scope="nvlink-domain")) if "below" in each]
 

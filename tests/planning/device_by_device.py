@@ -154,7 +154,7 @@ class Busy(NamedTuple):
 
 
 class One(NamedTuple):
-    """A device of a claim: its request, its key, whether it is only observed or shared, and what of it is consumed."""
+    """A device of a claim: its request, its key, whether it is only observed or shared, and the consumed amounts."""
 
     title: str
     key: Key
@@ -277,7 +277,7 @@ def picks(instance: Instance, request: Manifest, device: Manifest) -> bool:
 
 
 def choices(instance: Instance, node: str, claims: Sequence[Manifest], busy: Busy) -> Iterator[list[Chosen]]:
-    """Yield every way to give devices of a node to these claims. `busy`: what other claims have got."""
+    """Yield every way to give devices of a node to these claims. `busy`: the devices of other claims."""
     if not claims:
         yield []
         return

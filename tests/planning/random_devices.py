@@ -47,7 +47,7 @@ def _share_devices(draw: random.Random, instance: Instance) -> None:
     for devices_ in every:
         for request in devices_["requests"]:
             for one in [request["exactly"]] if "exactly" in request else request["firstAvailable"]:
-                one.pop("adminAccess", None)  # to shared devices it is not planned
+                one.pop("adminAccess", None)  # adminAccess to shared devices is not planned
                 if draw.random() < 0.6:
                     one["capacity"] = {"requests": {"memory": draw.choice(("512Mi", "1Gi", "1536Mi", "2Gi"))}}
                     if draw.random() < 0.2:

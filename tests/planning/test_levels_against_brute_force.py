@@ -31,7 +31,7 @@ PATIENT = Limits(seconds=600.0)
 
 
 class Instance(NamedTuple):
-    """`nodes`: by node, the NVLink domain of each of its GPUs. `taken`: GPUs that others have, as node and position.
+    """`nodes`: by node, the NVLink domain of each of its GPUs. `taken`: the GPUs of other pods, as node and position.
 
     `size`: the GPUs of each pod. `running`: the GPUs of a running member of the gang; none: no member runs.
     """
@@ -145,7 +145,7 @@ def _served(
 
 
 def of_node(instance: Instance, node: str, pods: int) -> frozenset[tuple[int, int]]:
-    """As `choices`, for a node of the instance."""
+    """The pairs of numbers that `choices` returns for a node of the instance."""
     held = "".join(sorted({instance.nodes[at][place] for at, place in instance.running if at == node}))
     return choices((instance.nodes[node], tuple(free_on(instance, node)), pods, instance.size, instance.required, held))
 
@@ -185,7 +185,7 @@ def every_plan(instance: Instance) -> list[Goals]:
     return [each for where in nodes for each in goals(instance, where)]
 
 
-def told(decision: Decision) -> tuple[int, int, int]:
+def reported(decision: Decision) -> tuple[int, int, int]:
     """The plan's domains, the bound, and the domains summed over the pods."""
     (goal,) = decision.device_goals
     return goal.value, goal.bound, goal.parts["members"]
@@ -201,7 +201,7 @@ def test_the_devices_are_in_the_fewest_domains_and_the_proof_is_right(seeds: ran
             continue
         best = min(plans)
         where = [each.node for each in decision.assignments if not each.held]
-        domains, bound, of_members = told(decision)
+        domains, bound, of_members = reported(decision)
         mine = goals(instance, where)
         assert min(mine)[:3] == best[:3], f"seed {seed}: {decision.message}"
         assert domains == min(mine).domains, f"seed {seed}: fewer domains on the chosen nodes"
@@ -227,6 +227,8 @@ def test_the_instances_decide_something() -> None:
     assert 0.3 * SAMPLE < len(placed) < SAMPLE
     assert sum(each.proof == "Optimal" for _, each in placed) > len(placed) / 2
     assert any(each.proof == "Feasible" for _, each in placed)
-    assert sum(told(each)[0] > 1 for _, each in placed) > SAMPLE / 20
+    assert sum(reported(each)[0] > 1 for _, each in placed) > SAMPLE / 20
     assert sum(bool(instance.running) for instance, _ in placed) > SAMPLE / 20
-    assert sum(instance.required and told(each)[0] < each.goals[0].value + instance.pods for instance, each in placed)
+    assert sum(
+        instance.required and reported(each)[0] < each.goals[0].value + instance.pods for instance, each in placed
+    )

@@ -251,7 +251,7 @@ def test_all_devices_of_a_node_are_in_all_its_domains() -> None:
     assert sorted({each.node for each in bound.assignments}) == ["n2", "n3"]
 
 
-def test_devices_that_differ_only_in_attributes_that_nobody_reads_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_devices_that_differ_only_in_attributes_that_no_claim_reads_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drivers publish a UUID for each device. Nodes whose GPUs differ in nothing else are searched once."""
     searched = list[str]()
 

@@ -39,7 +39,7 @@ def shared(number: int, memory: str = "8Gi", **more: Any) -> scenes.Manifest:
 def part(
     memory: str = "", *more: scenes.Manifest, count: int = 1, name: str = "part", **fields: Any
 ) -> scenes.Manifest:
-    """A template that asks for a part of the memory of devices, and for what further requests ask."""
+    """A template with a request for a part of the memory of devices. `more`: further requests."""
     capacity: dict[str, Any] = {"capacity": {"requests": {"memory": memory}}} if memory else {}
     return devices.template(devices.request("gpu", count, **capacity), *more, name=name, **fields)
 
@@ -235,8 +235,8 @@ def test_the_check_accepts_shares_as_they_are_planned() -> None:
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        (lambda each: replace(each, shared=False, consumed=()), "gpu-0 is shared, or not, against its slice"),
-        (lambda each: replace(each, consumed=()), "amounts of other capacities than the device has"),
+        (lambda each: replace(each, shared=False, consumed=()), "gpu-0 is not shared, in conflict with its slice"),
+        (lambda each: replace(each, consumed=()), "consumes other capacities than the device has"),
         (lambda each: replace(each, consumed=(("memory", "2500Mi"),)), "is not what the request consumes"),
         (lambda each: replace(each, consumed=(("memory", "4Gi"),)), "is not what the request consumes"),
         (lambda each: replace(each, consumed=(("memory", "5Gi"),)), "memory of gpu-0 in pool n3 is overdrawn"),

@@ -164,7 +164,7 @@ class Invariants:
         state.status_lost |= lost and running
         self._is_quota_lost |= event.kind == "DELETED" and running and bool(event.object["spec"].get("queue"))
         self._note_kept(name_of(event.object))
-        if event.kind != "DELETED":  # its minimum may be another one than when its last member was bound
+        if event.kind != "DELETED":  # its minimum may have changed since its last member was bound
             self._count(name_of(event.object), self.gangs[name_of(event.object)])
 
     def _see_pod(self, event: Event) -> None:

@@ -58,7 +58,7 @@ def is_finished(pod: Object) -> bool:
 
 
 def gang_of(pod: Object) -> str:
-    """Namespace and name of the gang that the pod's label names, or its Job or group is; "" if none."""
+    """Return the pod's gang as `namespace/name`: by its label, its Job or its group; "" if it has none."""
     meta = pod["metadata"]
     labels = meta.get("labels") or {}
     name = labels.get(GANG_LABEL, "")

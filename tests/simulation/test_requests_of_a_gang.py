@@ -1,4 +1,4 @@
-"""The controller's requests for one gang, from its creation until it runs. They are most of a gang's price."""
+"""The controller's requests for one gang, from its creation until it runs: most of a gang's CPU cost."""
 
 from collections import Counter
 from collections.abc import Iterator

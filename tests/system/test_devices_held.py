@@ -284,7 +284,7 @@ def test_devices_are_held_while_the_scheduler_restarts(scene: DeviceScene) -> No
 
 
 def test_nothing_is_left_of_a_namespace_that_is_deleted_while_devices_are_held(scene: DeviceScene) -> None:
-    """The leader dies, too, so only the cluster tells the next one about the rules of the gang."""
+    """The leader dies, too, so the next leader knows the gang's rules from the cluster only."""
 
     def put(path: str, manifest: Object) -> None:
         of_team = {**manifest, "metadata": {**manifest["metadata"], "namespace": "team"}}

@@ -1,4 +1,4 @@
-"""The real scheduler accepts the devices of random plans: all members are bound, and no claim is written by it.
+"""The real scheduler accepts the devices of random plans: it binds all members and writes no claim.
 
 Twelve nodes of eight devices each: gpu-0 to gpu-3 in one NVLink domain, gpu-4 to gpu-7 in another. Half of the nodes
 have devices of model a, half of model b. How many gangs are planned:
@@ -36,7 +36,7 @@ AT_ONCE = 16
 LARGEST = 4
 NODES = tuple(f"n{number}" for number in range(12))
 PROGRESS_SECONDS = 600.0
-"""The longest time until one of the gangs is bound. Only a test that fails takes so long."""
+"""The longest time until one of the gangs is bound. Only a failing test takes so long."""
 pytestmark = [pytest.mark.controlplane, pytest.mark.long, pytest.mark.timeout(600 + 30 * TOTAL)]
 
 

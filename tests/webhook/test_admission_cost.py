@@ -136,7 +136,7 @@ class Crowded:
         raise AssertionError("no pod of a controller waits for a snapshot")
 
     def devices(self) -> DeviceView:
-        """There are none."""
+        """Return a view without devices."""
         return NO_DEVICES
 
     def age(self) -> float:

@@ -332,7 +332,7 @@ def test_an_admission_does_not_wait_for_the_forecasts_of_others() -> None:
 
 
 class Crowded(StillPicture):
-    """The first `MOST_REVIEWS` reviews wait in it until `over` is set."""
+    """A cluster view in which the first `MOST_REVIEWS` reviews wait until `over` is set."""
 
     def __init__(self) -> None:
         super().__init__([RACKS], nodes=NODES)

@@ -35,7 +35,7 @@ JOB_OWNER = [{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "
 
 
 def unforetold(_gang: Gang, _whole: object) -> tuple[str, ...]:
-    """No plan is known."""
+    """Return no forecast."""
     return ()
 
 

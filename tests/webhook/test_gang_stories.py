@@ -87,8 +87,8 @@ def test_a_gang_that_waits_is_told_with_its_place_in_line(waiting: StillPicture)
     assert story["withoutEvents"] == "events cannot be read here"
 
 
-def test_the_devices_of_members_are_told_and_what_the_gang_holds_of_them() -> None:
-    """The claim of one gated member has its devices; the plan has those of the other, and of none for the third."""
+def test_the_devices_of_members_and_the_held_devices_of_the_gang_are_reported() -> None:
+    """The claim of one gated member has devices. Another member has planned devices, and the third has none."""
 
     def planned(name: str, *devices: str) -> Manifest:
         results = [

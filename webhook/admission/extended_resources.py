@@ -86,7 +86,7 @@ def _parts(container: Container) -> tuple[tuple[str, Mapping[str, Any]], ...]:
 
 
 def keep_claims(manifest: Manifest, old: Manifest, patch: PatchBuilder) -> None:
-    """Take the requests out of an update that the claim of the stored pod has replaced.
+    """Remove from an update of a pod the requests that the claim of the stored pod has replaced.
 
     A request with another amount stays in the update, so that the API server refuses the change.
 

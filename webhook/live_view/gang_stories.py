@@ -176,7 +176,7 @@ def _claims(picture: Picture, pods: Sequence[Pod]) -> Claims:
 
 
 def _member(pod: Pod, facts: GangFacts) -> Json:
-    """Return the JSON data of a member. `devices`: text about its devices; absent if it has and gets none."""
+    """Return the JSON data of a member. `devices`: text about its devices; absent if it has none and gets none."""
     planned = {(e["namespace"], e["pod"]): e["node"] for e in facts.status.get("assignments") or ()}
     at = pod.metadata.namespace, pod.metadata.name
     node = pod.spec.node_name or pod.metadata.annotations.get(keys.PLANNED_NODE) or planned.get(at, "")

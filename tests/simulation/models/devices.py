@@ -192,7 +192,7 @@ class Allocator:
                     yield device
 
     def reserve(self, chosen: Chosen) -> None:
-        """Allocate the devices in memory."""
+        """Mark the devices as allocated in memory."""
         self._pending.update({name: tuple(each for _, each in devices) for name, devices in chosen.items() if devices})
 
     def unreserve(self, pod: Object) -> None:
@@ -215,7 +215,7 @@ class Allocator:
         return [name for name, devices in chosen.items() if devices or uid not in reserved[name]]
 
     def write(self, pod: Object, node: str, name: str, devices: tuple[tuple[str, Device], ...]) -> bool:
-        """Write what is allocated in memory to the claim, and reserve it for the pod. Return whether that is done."""
+        """Write the devices allocated in memory to the claim, and reserve it for the pod. Return whether it could."""
         claim = find_claim(self._api.store, name)
         if claim is None or (devices and allocation_of(claim)):
             return False
@@ -240,7 +240,7 @@ class Allocator:
     def deallocate(self, pod: Object, nodes: Iterable[Object]) -> None:
         """Take the devices from a claim of the pod that keeps the pod from one of these nodes, if no other pod uses it.
 
-        `nodes`: that would take the pod but for its claims.
+        `nodes`: the nodes that would take the pod if it had no claims.
         """
         uid = pod["metadata"]["uid"]
         for name in claim_names(pod) or ():

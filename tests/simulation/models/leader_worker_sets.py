@@ -33,7 +33,7 @@ _MERGE = "application/merge-patch+json"
 def leader_worker_set(
     name: str, groups: int, size: int, *, startup: str = READY, cpu: int = 4, priority: str = "", **annotations: str
 ) -> Object:
-    """A LeaderWorkerSet each of whose groups is a gang in one rack, as admission lets it in."""
+    """A LeaderWorkerSet each of whose groups is a gang in one rack, as admission changes it."""
     said = {"phalanx.dev/gang": "true", "phalanx.dev/required": "rack", **annotations}
     parts = {"size": size, "restartPolicy": "RecreateGroupOnPodRestart"}
     templates = {"leaderTemplate": pod_template(cpu, priority), "workerTemplate": pod_template(cpu, priority)}
@@ -121,7 +121,7 @@ class LeaderWorkerSetController(WorkloadController):
             self.api.ask("PATCH", path, {"metadata": {"finalizers": kept or None}}, _MERGE)
 
     def _owners(self, thing: Object) -> list[Object]:
-        """Return the LeaderWorkerSet of a pod, which its StatefulSet stands between, or the owners of a Gang."""
+        """Return the LeaderWorkerSet of a pod, although a StatefulSet owns the pod, or the owners of a Gang."""
         annotations = thing["metadata"].get("annotations") or {}
         if _SET in annotations:
             return [{"name": thing["metadata"]["labels"][LEADER_WORKER_SET_LABEL], "uid": annotations[_SET]}]
@@ -129,5 +129,5 @@ class LeaderWorkerSetController(WorkloadController):
 
 
 def _index(pod: Object) -> int:
-    """Return the pod's place in its group; 0 for the leader."""
+    """Return the pod's index in its group; 0 for the leader."""
     return int(pod["metadata"]["labels"][_INDEX])

@@ -210,7 +210,7 @@ class Scheduler:
         return self.allocator.choose(pod, self._nodes[name]) if self.allocator is not None and entries(pod) else {}
 
     def _soon(self, action: Action) -> None:
-        """Do the next step of a binding cycle."""
+        """Carry out the next step of a binding cycle some time later."""
         seconds = self.choices.one_of(f"{self.process.name}/bind", BIND_SECONDS, self.bind_weights)
         self.process.later(seconds, action)
 

@@ -63,7 +63,7 @@ class StatefulSetController(WorkloadController):
                 return
 
     def _owners(self, thing: Object) -> list[Object]:
-        """Return the StatefulSets that own an object; none for a pod of a LeaderWorkerSet, which has a model itself."""
+        """Return the StatefulSets that own an object; none for a pod of a LeaderWorkerSet (`leader_worker_sets`)."""
         labels = thing["metadata"].get("labels") or {}
         return [] if LEADER_WORKER_SET_LABEL in labels else super()._owners(thing)
 
