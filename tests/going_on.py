@@ -2,11 +2,20 @@
 
 from typing import Any
 
+from waiting import wait_for
+
+from controlplane.control_plane import ControlPlane
 from controlplane.running.stages import GOES_ON
 
 _POLICIES = "admissionregistration.k8s.io/v1"
 _NAME = "jobs-go-on"
-GOING_ON: list[dict[str, Any]] = [
+_POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "goes-on", "namespace": "default"},
+    "spec": {"containers": [{"name": "main", "image": "pause"}]},
+}
+_GOING_ON: list[dict[str, Any]] = [
     {
         "apiVersion": _POLICIES,
         "kind": "MutatingAdmissionPolicy",
@@ -37,3 +46,14 @@ GOING_ON: list[dict[str, Any]] = [
     },
 ]
 """An admission policy and its binding: pods run until they are deleted, as trainings do. kwok would end them soon."""
+
+
+def let_pods_go_on(plane: ControlPlane) -> None:
+    """Let pods run until they are deleted, from now on. The API server reads a new policy some moments later."""
+    plane.apply(_GOING_ON)
+
+    def applies() -> bool:
+        answer: dict[str, Any] = plane.request("POST", "/api/v1/namespaces/default/pods?dryRun=All", _POD)
+        return GOES_ON in (answer.get("metadata", {}).get("annotations") or {})
+
+    wait_for(applies, "the policy by which pods go on")

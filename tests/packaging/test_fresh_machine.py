@@ -39,7 +39,7 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import pytest
-from going_on import GOING_ON
+from going_on import let_pods_go_on
 from image_bundle import Bundle
 from page_commands import DOCS, ROOT, Shell, play
 from test_image import FromTheImage
@@ -117,7 +117,7 @@ class UsersCluster(FromTheImage):
     def _install(self) -> None:
         """Create the nodes, and start what stands in for kubelets and network. Users install Phalanx themselves."""
         self.plane.kubectl("apply", "-f", str(ROOT / "examples" / "first-gang" / "nodes.yaml"))
-        self.plane.apply(GOING_ON)
+        let_pods_go_on(self.plane)
         self.plane.create("/api/v1/nodes", [system_node(f"system-{number}") for number in range(3)])
         for each in (self._kubelet, *self._threads):
             each.start()

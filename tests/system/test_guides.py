@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from going_on import GOING_ON
+from going_on import let_pods_go_on
 from page_commands import Shell, pages, play, with_marks
 from system import Phalanx
 
@@ -18,7 +18,7 @@ USUAL = ("koordinator", "kueue")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", with_marks(pages(on_a_cluster=True), USUAL))
 def test_a_guide_goes_as_it_is_written(phalanx: Phalanx, page: Path, tmp_path: Path) -> None:
-    phalanx.cluster.apply(GOING_ON)
+    let_pods_go_on(phalanx.cluster)
     kubectl = Path(find_binaries()["kubectl"])
     environment = {"PATH": str(kubectl.parent), "KUBECONFIG": str(phalanx.cluster.kubeconfig)}
     assert "\n".join(play(page, Shell(tmp_path, environment))) == ""
