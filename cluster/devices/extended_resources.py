@@ -7,7 +7,7 @@ requests of a gang's member by a claim from a template, with the requests that t
 
 import hashlib
 from collections.abc import Container as Holding
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from cluster.classes import IMPLICIT_RESOURCE
 from kube.devices import (
     DeviceClaim,
+    DeviceClass,
     DeviceRequest,
     ExactDeviceRequest,
     ResourceClaimSpec,
@@ -73,6 +74,16 @@ class Conversion:
     def annotation(self) -> str:
         """The value of the pod's annotation `CONVERTED`."""
         return _encode(_Record(self.requests, {name: dict(each) for name, each in self.amounts.items()})).decode()
+
+
+def classes_by_resource(classes: Iterable[DeviceClass]) -> dict[str, str]:
+    """Return, by extended resource, the name of the DeviceClass that provides it (`spec.extendedResourceName`).
+
+    If several classes provide the resource, the scheduler uses the youngest of them, then the first by name (KEP 5004).
+    """
+    ordered = sorted(classes, key=lambda each: each.metadata.name, reverse=True)
+    ordered.sort(key=lambda each: each.metadata.creation_timestamp or "")
+    return {name: each.metadata.name for each in ordered if (name := each.spec.extended_resource_name)}
 
 
 def provided_by_classes(spec: PodSpec, classes: Mapping[str, str], allocatable: Holding[str]) -> dict[str, str]:
