@@ -119,7 +119,7 @@ class FewestDomains:
         least = wanted.devices - sum(rooms.get(each, 0) for each in held)
         for size in range(len(further) + 1):
             sets = (some for some in combinations(further, size) if sum(rooms[each] for each in some) >= least)
-            yield [self._only(depth, free, {*held, *some}) for some in islice(sets, MOST_TRIES)]
+            yield [self._only(depth, free, {*held, *some}) for some in islice(sets, MOST_TRIES + 1)]
 
     def _only(self, depth: int, free: Flags, domains: Collection[int]) -> Flags:
         """Return the free devices without those that count for the level and are in another domain of this node."""
