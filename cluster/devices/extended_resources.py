@@ -6,6 +6,7 @@ requests of a gang's member by a claim from a template, with the requests that t
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Container as Holding
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -252,6 +253,31 @@ def template_of(pod: Pod) -> ResourceClaimTemplate | None:
     metadata = ObjectMeta(name=_template_name(record.requests), namespace=pod.metadata.namespace)
     spec = ResourceClaimSpec(devices=DeviceClaim(requests=requests))
     return ResourceClaimTemplate(metadata=metadata, spec=ResourceClaimTemplateSpec(spec=spec))
+
+
+def is_as_written(pod: Pod, claim: ResourceClaimSpec, classes: Mapping[str, str]) -> bool:
+    """Return whether a converted pod's claim is for the same devices as the requests that `as_written` gives back.
+
+    A user can write the annotation `CONVERTED`, and create another template with the name that conversion gives.
+
+    :param claim: what the claim of the entry `CLAIM_ENTRY` asks for.
+    :param classes: by extended resource, the name of the DeviceClass that provides it.
+    """
+    record, template = _record(pod), template_of(pod)
+    if record is None or template is None or claim.devices.requests != template.spec.spec.devices.requests:
+        return False
+    taken_out = {resource for amounts in record.containers.values() for resource in amounts}
+    spec = as_written(pod).spec
+    provided = {name: each for name, each in provided_by_classes(spec, classes, ()).items() if name in taken_out}
+    again = conversion_of(spec, provided)
+    return again is not None and _by_class(again.requests) == _by_class(record.requests)
+
+
+def _by_class(requests: Iterable[ClassRequest]) -> Counter[str]:
+    found = Counter[str]()
+    for each in requests:
+        found[each.device_class] += each.number
+    return found
 
 
 def _record(pod: Pod) -> _Record | None:
