@@ -292,6 +292,9 @@ def _record(pod: Pod) -> _Record | None:
         record = _decode(text)
     except msgspec.DecodeError:
         return None
+    written = (value for amounts in record.containers.values() for value in amounts.values())
+    if any(value < 1 for value in (*written, *(each.number for each in record.requests))):
+        return None
     return record if _template_name(record.requests) in _named(pod) else None
 
 

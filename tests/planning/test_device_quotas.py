@@ -212,6 +212,8 @@ def test_a_forged_conversion_counts_with_the_devices_of_its_claim() -> None:
     for amounts in ({}, {"c": {"example.com/free": 2}}, {"c": {"example.com/gpu": 1}}):
         pod = converted(asking, Conversion((real,), {}, amounts))
         assert charge_of(pod, quotas, snapshot).amounts.get("whole-gpus") == 2
+    negative = converted(asking, Conversion((real,), {}, {"c": {"cpu": -1}}))
+    assert charge_of(negative, quotas, snapshot).amounts == {"pods": 1}  # it waits for its template
     bare = structs.replace(pod, metadata=asking.metadata)
     template = template_of(pod)
     assert template is not None
