@@ -77,6 +77,18 @@ def test_devices_of_the_class_are_planned(resource: str) -> None:
     assert [(each["request"], each["device"]) for each in report] == [("container-0-request-1", "gpu-0")]
 
 
+def test_a_pod_with_too_many_requests_for_one_claim_is_not_told_to_come_again() -> None:
+    """Its containers ask for more devices separately than a claim may have requests, so recreation does not help."""
+    pods = asking(2)
+    for each in pods:
+        first = each["spec"]["containers"][0]
+        each["spec"]["containers"] = [{**first, "name": f"c{at}"} for at in range(33)]
+    decision = decided(cluster(), providing(), scenes.gang(minMember=2), pods)
+    assert decision.outcome is Outcome.WAITING
+    assert "Phalanx does not plan devices yet" in decision.message
+    assert "delete these pods" not in decision.message
+
+
 def test_a_pod_that_wants_more_than_a_node_has_is_refused_with_numbers() -> None:
     decision = decided(cluster(), providing(), scenes.gang(minMember=1), asking(1, 4))
     assert decision.outcome is Outcome.UNPLACEABLE
