@@ -32,20 +32,17 @@ UNPLANNED = [
         "spec": {
             "spec": {
                 "devices": {
-                    "requests": [
-                        {
-                            "name": "gpu",
-                            "exactly": {"deviceClassName": "gpu", "capacity": {"requests": {"memory": "1Gi"}}},
-                        }
-                    ]
+                    "requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}],
+                    "constraints": [{"requests": ["gpu"]}],
                 }
             }
         },
     },
 ]
-"""A claim for a part of a device's capacity."""
+"""A claim with a constraint of a kind that Kubernetes may have later."""
 GATED = (
-    'with requests for a part of a device\'s capacity (request "gpu"), and Phalanx does not plan that yet; '
+    "with constraints of resource.k8s.io other than matchAttribute and distinctAttribute, and Phalanx does not plan "
+    "that yet; "
     "to release the gang without that plan, annotate"
 )
 NOT_CONSIDERED = "not proven optimal; not considered: dynamic resource claims (spec.resourceClaims)"
