@@ -11,6 +11,7 @@ from typing import TypeVar
 from cluster.classes import RuntimeClass
 from cluster.departure import departure_of, next_change
 from cluster.devices.claims import DeviceObjects, Devices, devices_of
+from cluster.devices.extended_resources import classes_by_resource
 from cluster.node_state import Amounts, NodeState, Tenant
 from cluster.priorities import priority_of
 from cluster.selectors import chooses, wants_node
@@ -199,7 +200,7 @@ class Capture:
             namespaces=namespaces or {},
             volumes=volumes or {},
             runtime_classes={each.metadata.name: each for each in runtime_classes},
-            device_classes=_resources_of(device_classes),
+            device_classes=classes_by_resource(device_classes),
             devices=None if devices is None else self._read_devices(devices),
             version=version,
         )
@@ -214,16 +215,6 @@ class Capture:
         tenants, node = self._tenants.get(name, {}), self._nodes[name]
         there = (tenants[key] for key in sorted(tenants))
         return NodeState(node, self._allocatable[name], tuple(each for each in there if _may_come(each.pod, node)))
-
-
-def _resources_of(classes: Iterable[DeviceClass]) -> dict[str, str]:
-    """Return, by extended resource, the name of the DeviceClass that provides it.
-
-    If several classes provide the resource, the scheduler uses the youngest of them, then the first by name (KEP 5004).
-    """
-    ordered = sorted(classes, key=lambda each: each.metadata.name, reverse=True)
-    ordered.sort(key=lambda each: each.metadata.creation_timestamp or "")
-    return {name: each.metadata.name for each in ordered if (name := each.spec.extended_resource_name)}
 
 
 def _by_namespace(quotas: Iterable[ResourceQuota]) -> dict[str, tuple[ResourceQuota, ...]]:

@@ -6,8 +6,9 @@ requests of a gang's member by a claim from a template, with the requests that t
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Container as Holding
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from msgspec.structs import replace
 from cluster.classes import IMPLICIT_RESOURCE
 from kube.devices import (
     DeviceClaim,
+    DeviceClass,
     DeviceRequest,
     ExactDeviceRequest,
     ResourceClaimSpec,
@@ -73,6 +75,16 @@ class Conversion:
     def annotation(self) -> str:
         """The value of the pod's annotation `CONVERTED`."""
         return _encode(_Record(self.requests, {name: dict(each) for name, each in self.amounts.items()})).decode()
+
+
+def classes_by_resource(classes: Iterable[DeviceClass]) -> dict[str, str]:
+    """Return, by extended resource, the name of the DeviceClass that provides it (`spec.extendedResourceName`).
+
+    If several classes provide the resource, the scheduler uses the youngest of them, then the first by name (KEP 5004).
+    """
+    ordered = sorted(classes, key=lambda each: each.metadata.name, reverse=True)
+    ordered.sort(key=lambda each: each.metadata.creation_timestamp or "")
+    return {name: each.metadata.name for each in ordered if (name := each.spec.extended_resource_name)}
 
 
 def provided_by_classes(spec: PodSpec, classes: Mapping[str, str], allocatable: Holding[str]) -> dict[str, str]:
@@ -243,6 +255,31 @@ def template_of(pod: Pod) -> ResourceClaimTemplate | None:
     return ResourceClaimTemplate(metadata=metadata, spec=ResourceClaimTemplateSpec(spec=spec))
 
 
+def is_as_written(pod: Pod, claim: ResourceClaimSpec, classes: Mapping[str, str]) -> bool:
+    """Return whether a converted pod's claim is for the same devices as the requests that `as_written` gives back.
+
+    A user can write the annotation `CONVERTED`, and create another template with the name that conversion gives.
+
+    :param claim: what the claim of the entry `CLAIM_ENTRY` asks for.
+    :param classes: by extended resource, the name of the DeviceClass that provides it.
+    """
+    record, template = _record(pod), template_of(pod)
+    if record is None or template is None or claim.devices.requests != template.spec.spec.devices.requests:
+        return False
+    taken_out = {resource for amounts in record.containers.values() for resource in amounts}
+    spec = as_written(pod).spec
+    provided = {name: each for name, each in provided_by_classes(spec, classes, ()).items() if name in taken_out}
+    again = conversion_of(spec, provided)
+    return again is not None and _by_class(again.requests) == _by_class(record.requests)
+
+
+def _by_class(requests: Iterable[ClassRequest]) -> Counter[str]:
+    found = Counter[str]()
+    for each in requests:
+        found[each.device_class] += each.number
+    return found
+
+
 def _record(pod: Pod) -> _Record | None:
     """Return the content of the annotation `CONVERTED`; None if there is none, or if it does not fit the pod's claim.
 
@@ -254,6 +291,9 @@ def _record(pod: Pod) -> _Record | None:
     try:
         record = _decode(text)
     except msgspec.DecodeError:
+        return None
+    written = (value for amounts in record.containers.values() for value in amounts.values())
+    if any(value < 1 for value in (*written, *(each.number for each in record.requests))):
         return None
     return record if _template_name(record.requests) in _named(pod) else None
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cluster.devices.allocation import DeviceId
+from cluster.devices.extended_resources import classes_by_resource
 from cluster.devices.partitions import NO_PARTITIONS, Partitions
 from kube.devices import DeviceClass, DeviceRequestAllocationResult, DeviceTaintRule, ResourceClaim
 from kube.keys import DEVICE_RULE, SYSTEM_NAMESPACE, TAKING
@@ -37,6 +38,11 @@ class DeviceView:
     def by_key(self) -> Mapping[str, ResourceClaim]:
         """The claims by `namespace/name`."""
         return {claim.key: claim for claim in self.claims}
+
+    @cached_property
+    def by_resource(self) -> Mapping[str, str]:
+        """By extended resource, the name of the DeviceClass that provides it (`spec.extendedResourceName`)."""
+        return classes_by_resource(self.classes.values())
 
     @cached_property
     def of_probes(self) -> tuple[ResourceClaim, ...]:

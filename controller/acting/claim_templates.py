@@ -18,21 +18,40 @@ from kube.devices import GROUP, ResourceClaimTemplate
 from kube.keys import CONVERTED, GATE
 from kube.objects import OwnerReference, Pod
 from kube.placeholders import to_come
+from timing.clock import SYSTEM_CLOCK, Clock
+
+APPEARS_WITHIN_SECONDS = 30.0
+"""Seconds after which a created template that the caches do not show is created again.
+
+The garbage collector may have deleted it together with the workload of another gang, before the caches showed it.
+"""
 
 
 class ClaimTemplates:
-    """Creates the missing templates of gated members. `_created`: templates that the caches do not show yet."""
+    """Creates the missing templates of gated members.
 
-    def __init__(self, writer: Writer) -> None:
+    `_created`: since when templates exist that the caches do not show yet, on the monotonic clock.
+    """
+
+    def __init__(self, writer: Writer, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._writer = writer
-        self._created = set[str]()
+        self._clock = clock
+        self._created = dict[str, float]()
 
     def provide(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
-        """Create the templates that gated members of the gang name and that do not exist."""
+        """Create the templates that gated members of the gang name and that do not exist.
+
+        The gang's status names a template that the API server refuses.
+        """
         devices = cluster_view.snapshot.devices
         if devices is None:
             return NO_EFFECTS
-        self._created -= devices.templates.keys()
+        now = self._clock.monotonic()
+        self._created = {
+            key: since
+            for key, since in self._created.items()
+            if key not in devices.templates and now - since < APPEARS_WITHIN_SECONDS
+        }
         missing = {
             template.key: (template, pod)
             for template, pod in _named(gang_state)
@@ -46,8 +65,11 @@ class ClaimTemplates:
         )
         # A conflict: the template exists, but the caches do not show it yet.
         existing = [each.done or each.result is Result.CONFLICT for each in written]
-        self._created |= {key for key, exists in zip(missing, existing, strict=True) if exists}
-        return Effects(written=True, watched=not all(existing))
+        self._created |= {key: now for key, exists in zip(missing, existing, strict=True) if exists}
+        refused = next((key for key, each in zip(missing, written, strict=True) if each.result is Result.FAILED), "")
+        message = next((each.message for each in written if each.result is Result.FAILED), "")
+        awaited = f"cannot create ResourceClaimTemplate {refused}: {message}" if refused else ""
+        return Effects(written=True, watched=not all(existing), awaited=awaited)
 
 
 def _named(gang_state: ReconcileState) -> Iterator[tuple[ResourceClaimTemplate, Pod]]:

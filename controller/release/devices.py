@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from cluster.devices.allocation import ClaimAllocation, DeviceId
+from cluster.devices.extended_resources import provided_by_classes
 from cluster.devices.holdings import DeviceView, consumers, device_id, devices_of_claim
 from controller.release.records import PlanRecord
 from gangs.model import Gang
@@ -217,15 +218,30 @@ def in_flight(view: DeviceView, pods: Iterable[Pod], nodes: Container[str]) -> I
     :param nodes: the nodes of the devices in question.
     """
     for pod in pods:
-        if not pod.spec.resource_claims or pod.bound or pod.spec.scheduling_gates or pod.finished:
+        if pod.bound or pod.status.nominated_node_name not in nodes or pod.spec.scheduling_gates or pod.finished:
             continue
-        if pod.status.nominated_node_name in nodes and not _has_all_devices(pod, view):
+        if not _has_all_devices(pod, view) or classes_without_claim(pod, view):
             yield pod
 
 
 def _has_all_devices(pod: Pod, view: DeviceView) -> bool:
     claims = (view.by_key.get(f"{pod.metadata.namespace}/{name}") for name in claim_names(pod).values())
     return all(claim is not None and claim.status.allocation is not None for claim in claims)
+
+
+def classes_without_claim(pod: Pod, view: DeviceView) -> frozenset[str]:
+    """Return the DeviceClasses that provide extended resources of the pod; empty once the pod has their devices.
+
+    The scheduler creates the claim for such devices while it binds the pod, and reserves it for the pod (decision 46).
+    """
+    if not view.classes:
+        return frozenset()
+    found = provided_by_classes(pod.spec, view.by_resource, ())
+    if not found:
+        return frozenset()
+    named = set(claim_names(pod).values())
+    made = (each for each in view.by_consumer.get(pod.metadata.uid, ()) if each.metadata.name not in named)
+    return frozenset() if any(True for _ in made) else frozenset(found.values())
 
 
 def is_ours(claim: ResourceClaim) -> bool:

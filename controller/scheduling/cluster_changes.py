@@ -9,6 +9,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from cluster.devices.claims import Devices
+from cluster.devices.extended_resources import provided_by_classes
 from cluster.eligibility.host_ports import host_ports
 from cluster.node_state import NodeState, Tenant
 from cluster.snapshot import Snapshot
@@ -93,7 +94,14 @@ class ClusterChanges:
         """
         if self._might_evict(gang) or not self._is_fuller_than(before):
             return False
-        return not any(member.pod.spec.resource_claims for member in gang.members) or self._has_fewer_devices(before)
+        return not any(self._has_claims(member.pod) for member in gang.members) or self._has_fewer_devices(before)
+
+    def _has_claims(self, pod: Pod) -> bool:
+        """Return whether the pod has claims, or will have one for an extended resource when it is created."""
+        snapshot = self.basis.snapshot
+        if pod.spec.resource_claims or not snapshot.device_classes:
+            return bool(pod.spec.resource_claims)
+        return bool(provided_by_classes(pod.spec, snapshot.device_classes, snapshot.allocatable_resources))
 
     def _has_fewer_devices(self, before: Basis) -> bool:
         known = self._compared_devices.get(id(before.snapshot))
@@ -139,13 +147,17 @@ def _has_only_more_claims(was: Devices | None, now: Devices | None) -> bool:
     same = was.inventory is now.inventory and was.classes == now.classes and was.templates == now.templates
     if not same or not all(each in now.planned for each in was.planned):
         return False
-    allocated = ((key, claim) for key, claim in was.claims.items() if claim.status.allocation is not None)
-    return all(_keeps_devices(claim, now.claims.get(key)) for key, claim in allocated)
+    return all(_frees_nothing(claim, now.claims.get(key)) for key, claim in was.claims.items())
 
 
-def _keeps_devices(before: ResourceClaim, after: ResourceClaim | None) -> bool:
-    """Return whether a claim still exists and has the same devices."""
-    return after is before or (after is not None and after.status.allocation == before.status.allocation)
+def _frees_nothing(before: ResourceClaim, after: ResourceClaim | None) -> bool:
+    """Return whether a claim keeps its devices, and asks for the same. A claim without devices may be gone.
+
+    A user may delete a claim that asks for too much, and create another one of the same name.
+    """
+    if after is before or before.status.allocation is None:
+        return after is before or after is None or after.spec == before.spec
+    return after is not None and after.status.allocation == before.status.allocation
 
 
 def _is_fuller_node(before: NodeState, after: NodeState) -> bool:

@@ -14,7 +14,7 @@ from cluster.eligibility.nodes import Eligibility
 from cluster.snapshot import Snapshot
 from controller.cluster_view import ClusterView
 from controller.reconcile_state import ReconcileState
-from controller.release.devices import DevicePlan, claim_names, device_plan
+from controller.release.devices import DevicePlan, claim_names, classes_without_claim, device_plan
 from controller.release.next_step import Cause, NeedPlan
 from gangs.model import GangKey
 from kube.devices import ResourceClaim
@@ -194,11 +194,13 @@ def _excluded(
 
 
 def _waits(pod: Pod, view: DeviceView) -> bool:
-    """Return whether the scheduler has tried the pod and found no node, and a claim of the pod has no devices."""
-    if not pod.spec.resource_claims or pod.bound or pod.spec.scheduling_gates or pod.terminating:
+    """Return whether the scheduler has tried the pod and found no node, and the pod lacks devices of a claim or of an
+    extended resource.
+    """
+    if pod.bound or pod.spec.scheduling_gates or pod.terminating:
         return False
     refused = any(each.type == "PodScheduled" and each.reason == _UNSCHEDULABLE for each in pod.status.conditions)
-    return refused and any(True for _ in _unallocated(pod, view))
+    return refused and (any(True for _ in _unallocated(pod, view)) or bool(classes_without_claim(pod, view)))
 
 
 def _all_of_nominated(waiting: Iterable[Pod], view: DeviceView) -> Iterator[ClaimAllocation]:
@@ -235,7 +237,7 @@ def _lowest_that_helps(pod: Pod, holding: Iterable[_Holding], snapshot: Snapshot
     The gang's priority is lower than the pod's, it holds devices of a DeviceClass that the pod asks for, and the pod
     may use their node.
     """
-    wanted = {name for claim in _unallocated(pod, view) for name in _classes(claim)}
+    wanted = {name for claim in _unallocated(pod, view) for name in _classes(claim)} | classes_without_claim(pod, view)
     eligible = Eligibility(pod, snapshot)
     for each in sorted(holding, key=lambda one: one.rank, reverse=True):
         if each.gang_state.gang.priority >= (pod.spec.priority or 0):

@@ -56,7 +56,7 @@ class Recipe:
     package: str
     flags: tuple[str, ...] = ("-ldflags", _FLAGS)
     version: str = ""
-    seconds: float = 0.45
+    seconds: float = 0.5
 
 
 RELEASED = ("kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
@@ -64,7 +64,7 @@ RELEASED = ("kube-apiserver", "kube-scheduler", "kube-controller-manager", "kube
 PROGRAMS = (
     Recipe("etcd", _BUILD / "etcd", "go.etcd.io/etcd/server/v3", seconds=0.27),
     *(Recipe(name, _BUILD / "kubernetes", f"k8s.io/kubernetes/cmd/{name}", version=VERSION) for name in RELEASED),
-    Recipe("kwok", _BUILD / "kwok", "sigs.k8s.io/kwok/cmd/kwok", seconds=0.3),
+    Recipe("kwok", _BUILD / "kwok", "sigs.k8s.io/kwok/cmd/kwok", seconds=0.27),
 )
 
 

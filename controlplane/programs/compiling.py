@@ -13,6 +13,9 @@ _LAST_CHARACTERS = 2000
 _NOTICE = "go: "
 """The prefix of lines about downloads. Every other line of `-v` names a package whose compilation begins."""
 
+_LINKED_AS = 40
+"""As many packages are compiled in the time in which one program is linked (measured for Kubernetes)."""
+
 Report = Callable[[str], None]
 """Receives the import path of a package when its compilation begins."""
 
@@ -101,7 +104,8 @@ class Remaining:
         for run, packages in runs:
             for folder in packages.values():
                 self._left.setdefault(folder, run.seconds)
-        self._total = sum(self._left.values())
+        self._linking = [run.seconds * len(run.packages) * _LINKED_AS if packages else 0.0 for run, packages in runs]
+        self._total = sum(self._left.values()) + sum(self._linking)
 
     def begins(self, run: int, package: str) -> None:
         """Record that the compilation of a package of this run begins."""
@@ -113,6 +117,7 @@ class Remaining:
         with self._lock:
             for folder in self._packages[run].values():
                 self._left.pop(folder, None)
+            self._linking[run] = 0.0
 
     def __str__(self) -> str:
         """Return the share that is done and the estimate, such as "40 %, about 12 min left" or "95 %, about 50 s left".
@@ -120,7 +125,7 @@ class Remaining:
         Before a fiftieth is done, only the share is returned.
         """
         with self._lock:
-            left, total = sum(self._left.values()), self._total
+            left, total = sum(self._left.values()) + sum(self._linking), self._total
         if not total:
             return ""
         done = total - left

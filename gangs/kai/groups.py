@@ -19,6 +19,7 @@ from gangs.sources import Sources
 from gangs.topology.levels import LevelWish, Request, Settled, Span, settle
 from gangs.workloads.jobs import JOB_GROUP, JOB_KIND, Job, job_of, template_says
 from kube.objects import Pod
+from kube.requests import extended_resources
 from kube.topology import Topology
 
 SCOPE = "spec.topologyPolicy.scope"
@@ -262,6 +263,8 @@ def _check_scope(unit: Unit, policy: str | None, settings: Settings, own: Topolo
         findings.advise(unit.ref, SCOPE, text)
     elif scope in settings.below_the_node and not any(pod.spec.resource_claims for pod in unit.pods):
         text = f'"{scope}" lies below the node: all pods are placed on one node, and the node chooses the devices'
+        if any(next(extended_resources(pod.spec), None) for pod in unit.pods):
+            text += " unless a DeviceClass provides the extended resources"  # then they become claims
         findings.advise(unit.ref, SCOPE, text)
     if scope == keys.GPU_SCOPE and settings.enabled:
         check_gpu_scope(unit.pods, unit.ref, findings)

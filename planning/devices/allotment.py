@@ -92,6 +92,7 @@ def fewest_on(
             return _chosen(node, demands, free, used, columns, among=some)
         except AllotmentError as error:
             search.cut_off |= error.__cause__ is not None
+            search.long += error.__cause__ is not None
             return None
 
     search = FewestDomains(node, claims, held, columns.below, inventory, serve)

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from cluster.devices.claims import PodClaim
-from cluster.devices.extended_resources import as_written
+from cluster.devices.extended_resources import as_written, is_as_written
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, Member
 from gangs.quota_model import Charge, DeviceQuotas
-from kube.devices import DeviceRequest, ExactDeviceRequest
+from kube.devices import DeviceRequest, ExactDeviceRequest, ResourceClaimSpec
 from kube.keys import CLAIM_ENTRY, CONVERTED
 from kube.objects import Pod
 from kube.requests import extended_resources, pod_requests
@@ -32,24 +32,27 @@ def with_charges(gang: Gang, snapshot: Snapshot) -> Gang:
     """
     if gang.account is None:
         return gang
-    quotas, known = gang.account.devices, dict[int, Charge]()
+    quotas, known = gang.account.devices, dict[object, Charge]()
     members = tuple(_charged(member, quotas, snapshot, known) for member in gang.members)
     if all(one is other for one, other in zip(members, gang.members, strict=True)):
         return gang
     return replace(gang, members=members)
 
 
-def _charged(member: Member, quotas: DeviceQuotas | None, snapshot: Snapshot, known: dict[int, Charge]) -> Member:
-    """Return the member with its charge. `known`: the charges of specs that several members share, by identity."""
+def _charged(member: Member, quotas: DeviceQuotas | None, snapshot: Snapshot, known: dict[object, Charge]) -> Member:
+    """Return the member with its charge. `known`: the charges of specs that several members share, by identity and
+    annotation.
+    """
     pod = member.pod
     if member.charge is not None:
         return member
     converted = CONVERTED in pod.metadata.annotations
     if not converted and (quotas is None or not _has_devices(pod, snapshot)):
         return member
-    if id(pod.spec) not in known:
-        known[id(pod.spec)] = charge_of(pod, quotas, snapshot)
-    return replace(member, charge=known[id(pod.spec)])
+    key = id(pod.spec), pod.metadata.annotations.get(CONVERTED)
+    if key not in known:
+        known[key] = charge_of(pod, quotas, snapshot)
+    return replace(member, charge=known[key])
 
 
 def _has_devices(pod: Pod, snapshot: Snapshot) -> bool:
@@ -62,6 +65,8 @@ def _has_devices(pod: Pod, snapshot: Snapshot) -> bool:
 
 def charge_of(pod: Pod, quotas: DeviceQuotas | None, snapshot: Snapshot) -> Charge:
     """Return what the pod uses of its queue's quotas. A request that became a claim counts as its user wrote it.
+
+    If the claim asks for other devices than the user's requests, it counts like every claim.
 
     :param quotas: how the quotas count devices; None: claims count as nothing.
     """
@@ -83,7 +88,8 @@ def charge_of(pod: Pod, quotas: DeviceQuotas | None, snapshot: Snapshot) -> Char
 def _of_claims(pod: Pod, quotas: DeviceQuotas, snapshot: Snapshot) -> Counter[str]:
     found = Counter[str]()
     for each in snapshot.devices.claims_of(pod) if snapshot.devices is not None else ():
-        if each.entry == CLAIM_ENTRY:
+        spec = _spec(each)
+        if each.entry == CLAIM_ENTRY and spec is not None and is_as_written(pod, spec, snapshot.device_classes):
             continue
         for request in _requests(pod, each):
             name, count = _counted(request, quotas)
@@ -99,10 +105,14 @@ def _requests(pod: Pod, claim: PodClaim) -> Iterator[DeviceRequest]:
         raise _UncountedError(
             f"ResourceClaim {named} to be replaced by a template, because Kueue counts no named claims"
         )
-    source = claim.template.spec.spec if claim.template is not None else None
-    if source is None and claim.claim is not None:
-        source = claim.claim.spec
+    source = _spec(claim)
     yield from source.devices.requests if source is not None else ()
+
+
+def _spec(claim: PodClaim) -> ResourceClaimSpec | None:
+    if claim.template is not None:
+        return claim.template.spec.spec
+    return claim.claim.spec if claim.claim is not None else None
 
 
 def _counted(request: DeviceRequest, quotas: DeviceQuotas) -> tuple[str, int]:

@@ -23,6 +23,8 @@ from kube.objects import NodeSelector, NodeSelectorTerm, Pod, Requirement, Toler
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 ALL = "All"
 EXACT = "ExactCount"
+MOST_IN_CLAIM = 32
+"""The most devices of one claim (API: AllocationResultsMaxSize)."""
 
 
 class Kind(NamedTuple):
@@ -43,7 +45,8 @@ class Request:
     """A request of a claim, or one of the alternatives of a request.
 
     `name`: as in the results of an allocation. `count`: the number of devices; 0 for all devices of the node that match
-    the selectors. `admin`: the devices are only observed, and may be allocated to other claims.
+    the selectors; `MOST_IN_CLAIM` + 1 for each larger number, because a user may write any. `admin`: the devices are
+    only observed, and may be allocated to other claims.
     """
 
     name: str
@@ -163,6 +166,8 @@ class DemandTable:
     def _claim(self, pod: Pod, each: PodClaim) -> ClaimDemand:
         spec = _spec_of(each).devices
         requests = tuple(self._request(one) for one in spec.requests)
+        if sum(min(one.count for one in alternatives) for alternatives in requests) > MOST_IN_CLAIM:
+            raise NotPlannedError(f"a claim for more than {MOST_IN_CLAIM} devices, which no claim can get")
         constraints = tuple(_constraint(one) for one in spec.constraints)
         own = each.claim is None or _of_template(each.claim)
         name = each.claim.metadata.name if each.claim is not None else ""
@@ -177,7 +182,7 @@ class DemandTable:
     def _alternative(self, name: str, request: ExactDeviceRequest) -> Request:
         if request.allocation_mode not in (EXACT, ALL):
             raise NotPlannedError(f'the allocation mode {request.allocation_mode} (request "{name}")')
-        count = 0 if request.allocation_mode == ALL else request.count
+        count = 0 if request.allocation_mode == ALL else min(request.count, MOST_IN_CLAIM + 1)
         return Request(name, self._kind(request), count, request.admin_access)
 
     def _kind(self, request: ExactDeviceRequest) -> Kind:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, islice
+from math import comb
 
 import numpy as np
 
@@ -17,6 +18,10 @@ MOST_TRIES = 300
 """The most sets of domains that are tried on one node: all sets of eight domains, which is 255, and some more. One try
 takes up to some milliseconds.
 """
+MOST_SETS = 5_000
+"""The most sets of domains of one size whose room is added up. 32 domains have 600 million sets of 16."""
+MOST_LONG = 3
+"""The most searches that take too long before no further one is begun. Each takes a second."""
 
 Claims = Sequence[tuple[str, ClaimDemand]]
 """Claims, each with its pod (`namespace/name`)."""
@@ -57,7 +62,10 @@ class FewestDomains:
     inventory: Inventory
     serve: Serve
     cut_off: bool = False
-    """Whether a search of `serve` took too long, so that its result is unknown. `serve` sets it."""
+    """Whether sets were left out, or a search of `serve` took too long, so that its result is unknown. `serve` sets it.
+    """
+    long: int = 0
+    """The number of searches of `serve` that took too long. `serve` counts them."""
     _tries: int = 0
     _wanted: list["_Wanted"] = field(default_factory=list)
 
@@ -79,7 +87,7 @@ class FewestDomains:
         """Return devices in the fewest domains of the levels from the one at `depth` on."""
         if depth == len(self.levels):
             self._tries += 1
-            return self.serve(free, claims) if self._tries <= MOST_TRIES else None
+            return None if self._over else self.serve(free, claims)
         level = self.levels[depth]
         bound = [(pod, constrained(claim, level, self.inventory)) for pod, claim in claims]
         for sets in self._sets(depth, free):
@@ -88,7 +96,12 @@ class FewestDomains:
                 if found:
                     best = min(found, key=self._counts)
                     return best if some is bound else self._bound_one_by_one(depth, free, claims, best)
-        return self.serve(free, claims) if self._tries > MOST_TRIES else None
+        last = self._over and (not depth or self.long < MOST_LONG)
+        return self.serve(free, claims) if last else None
+
+    @property
+    def _over(self) -> bool:
+        return self._tries > MOST_TRIES or self.long >= MOST_LONG
 
     def _bound_one_by_one(self, depth: int, free: Flags, claims: Claims, choices: list[Choice]) -> list[Choice]:
         """Return devices in the domains of `choices`. As many claims as possible get devices of one domain only, the
@@ -99,6 +112,8 @@ class FewestDomains:
         kept = self._only(depth, free, {*used, *self._held(depth)})
         every = list(claims)
         for place, (pod, claim) in enumerate(claims):
+            if self.long >= MOST_LONG:
+                break
             tried = [*every[:place], (pod, constrained(claim, level, self.inventory)), *every[place + 1 :]]
             if tried != every and (found := self.serve(kept, tried)) is not None:
                 every, choices = tried, found
@@ -117,9 +132,17 @@ class FewestDomains:
         rooms = {each: int(room[domain == each].sum()) for each in dict.fromkeys(domain.tolist())}
         further = [each for each, amount in rooms.items() if amount and each not in held]
         least = wanted.devices - sum(rooms.get(each, 0) for each in held)
+        by_room = sorted(further, key=lambda each: -rooms[each])
         for size in range(len(further) + 1):
-            sets = (some for some in combinations(further, size) if sum(rooms[each] for each in some) >= least)
-            yield [self._only(depth, free, {*held, *some}) for some in islice(sets, MOST_TRIES)]
+            if self._over:
+                return
+            if sum(rooms[each] for each in by_room[:size]) < least:
+                continue
+            many = comb(len(further), size) > MOST_SETS
+            self.cut_off |= many
+            every = islice(combinations(by_room if many else further, size), MOST_SETS)
+            sets = (some for some in every if sum(rooms[each] for each in some) >= least)
+            yield [self._only(depth, free, {*held, *some}) for some in islice(sets, MOST_TRIES + 1)]
 
     def _only(self, depth: int, free: Flags, domains: Collection[int]) -> Flags:
         """Return the free devices without those that count for the level and are in another domain of this node."""

@@ -19,7 +19,7 @@ from cluster.devices.capacity import Amounts, consumed
 from cluster.devices.inventory import Flags, IntColumn, Inventory
 from kube.devices import Device, DeviceAttribute
 from kube.quantities import exact
-from planning.devices.demands import Asked, Constraint, Kind, NotPlannedError, Request
+from planning.devices.demands import MOST_IN_CLAIM, Asked, Constraint, Kind, NotPlannedError, Request
 from planning.devices.kinds import accepted, selected
 
 MOST_STEPS = 100_000
@@ -27,8 +27,6 @@ MOST_STEPS = 100_000
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 _OTHER_FRAMES = 1000
 """The frames of the interpreter's stack that are left for the search's callers: Python's default limit."""
-MOST_IN_CLAIM = 32
-"""The most devices of one claim (API: AllocationResultsMaxSize)."""
 
 Counters = Mapping[tuple[int, str, str], Decimal]
 """The remaining amount of each counter, by the pool's position on the node, the counter set and the counter."""
@@ -189,11 +187,17 @@ class NodeSearch:
             return False
         asked = claims[len(found)]
         for alternatives in product(*asked.requests):
+            self._step()  # even if no alternative has a device: 32 requests may have 8 alternatives each
             slots = self._slots(alternatives)
             if slots is not None and self._slot(asked, slots, [], claims, found):
                 return True
         self._failed.add(state)
         return False
+
+    def _step(self) -> None:
+        self._steps += 1
+        if self._steps > MOST_STEPS:
+            raise NotPlannedError("claims for whose devices the search on one node takes too long")
 
     def _may_suffice(self, needed: Iterable[tuple[Kind, int, int]]) -> bool:
         """Return whether enough devices are left for each kind alone. If not, no choice can succeed.
@@ -246,9 +250,7 @@ class NodeSearch:
         slot = slots[len(chosen)]
         mine = {position for _, position in chosen}
         for group, place in self._candidates(slot, slots[len(chosen) - 1] if chosen else None, chosen):
-            self._steps += 1
-            if self._steps > MOST_STEPS:
-                raise NotPlannedError("claims for whose devices the search on one node takes too long")
+            self._step()
             position = self.node.positions[place]
             taken = position in mine and place not in self._shares
             if taken or not self._fits(asked.constraints, slot.request, position, chosen):

@@ -4,11 +4,13 @@ The stock scheduler would bind such members one by one, for as long as devices l
 So such a gang stays gated. The annotation `phalanx.dev/ignore-resource-claims` releases it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cluster.devices.extended_resources import provided_by_classes
+from cluster.devices.extended_resources import conversion_of, provided_by_classes
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, ObjectRef
+from kube.objects import Pod
 from kube.topology import Topology
 from planning.decision import WaitReason
 from planning.devices.columns import device_columns
@@ -60,8 +62,21 @@ def unplanned_devices(gang: Gang, snapshot: Snapshot, topology: Topology | None)
     if not claiming and not asking:
         return None
     resources = {resource: by for each in needed.values() for resource, by in each.items()}
-    converts = snapshot.devices is not None
+    converts = snapshot.devices is not None and all(
+        _converts(pod, needed[pod.metadata.name]) for pod in pods if needed[pod.metadata.name]
+    )
     return UnplannedDevices(gang.source, claiming, because, asking, tuple(sorted(resources.items())), converts=converts)
+
+
+def _converts(pod: Pod, provided: Mapping[str, str]) -> bool:
+    """Return whether requests for these resources become a claim if the pod is created again.
+
+    They do not if the claim would have more requests than the API server accepts.
+    """
+    try:
+        return conversion_of(pod.spec, provided) is not None
+    except ValueError:  # a quantity that the API server refuses
+        return False
 
 
 def _level_without_claims(gang: Gang, topology: Topology | None) -> str:

@@ -3,6 +3,8 @@
 from dataclasses import replace
 
 import msgspec
+from manual_clock import ManualClock
+from msgspec import structs
 from protocol_scenes import gang, pod, record, snapshot
 
 from cluster.devices.allocation import AllocatedDevice, ClaimAllocation, DeviceId
@@ -11,10 +13,11 @@ from cluster.devices.partitions import NO_PARTITIONS, Partitions
 from controller.cluster_view import ClusterView
 from controller.reconcile_state import ReconcileState
 from controller.release.next_step import AllBound, Cause
-from controller.scheduling.device_conflicts import DeviceConflicts, frees_devices
+from controller.scheduling.device_conflicts import YIELD_SECONDS, DeviceConflicts, frees_devices
 from gangs.model import GangKey, Reading
 from gangs.sources import Sources
-from kube.devices import ResourceClaim, ResourceSlice
+from kube.devices import DeviceClass, DeviceClassSpec, ResourceClaim, ResourceSlice
+from kube.objects import Condition, Container, ObjectMeta, PodResourceClaimStatus, ResourceRequirements
 from planning.decision import Assignment, Decision, Eviction, Outcome
 from planning.message import Message
 
@@ -77,3 +80,35 @@ def test_a_victim_with_a_partition_of_the_planned_device_is_needed() -> None:
         devices = DeviceView((of_victim,), known=True, taints=True, partitions=counters)
         seen = ClusterView(Sources(), Reading(()), (), (), snapshot(), {}, devices=devices)
         assert frees_devices(decision, seen) is needed
+
+
+def test_a_pod_of_higher_priority_gets_devices_for_an_extended_resource() -> None:
+    """The scheduler would leave the pod waiting for as long as the gang holds the devices."""
+    state = planned("a", "gpu-0")
+    spec = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]}}
+    status = (PodResourceClaimStatus(name="gpu", resource_claim_name="a-gpu"),)
+    (only,) = state.gang.members
+    claiming = structs.replace(
+        only.pod,
+        spec=structs.replace(only.pod.spec, resource_claims=({"name": "gpu", "resourceClaimTemplateName": "one"},)),
+        status=structs.replace(only.pod.status, resource_claim_statuses=status),
+    )
+    state = replace(state, gang=replace(state.gang, members=(replace(only, pod=claiming),)))
+    of_member = msgspec.convert({"metadata": {"name": "a-gpu", "namespace": "default"}, "spec": spec}, ResourceClaim)
+    urgent = pod("urgent", gated=False, priority=20)
+    container = Container(name="main", resources=ResourceRequirements(limits={"example.com/gpu": "1"}))
+    condition = Condition(type="PodScheduled", status="False", reason="Unschedulable")
+    urgent = structs.replace(
+        urgent,
+        spec=structs.replace(urgent.spec, containers=(container,)),
+        status=structs.replace(urgent.status, conditions=(condition,)),
+    )
+    gpus = DeviceClass(metadata=ObjectMeta(name="gpu"), spec=DeviceClassSpec(extended_resource_name="example.com/gpu"))
+    clock = ManualClock()
+    conflicts = DeviceConflicts(clock)
+    devices = DeviceView((of_member,), classes={"gpu": gpus}, known=True, taints=True)
+    seen = ClusterView(Sources(), Reading(()), (), (), snapshot(), {"uid-urgent": urgent}, devices=devices)
+    assert conflicts.find((state,), seen) == {}
+    clock.now += YIELD_SECONDS
+    (needed,) = conflicts.find((state,), seen).values()
+    assert needed.message == "pod default/urgent of priority 20 needs its devices"

@@ -38,9 +38,9 @@ from controller.release.next_step import (
     next_step,
 )
 from controller.release.records import PlanRecord, claims_entry, record_from, successors_patch
-from kube.devices import DeviceTaintRule, ResourceClaim, ResourceSlice
+from kube.devices import DeviceClass, DeviceClassSpec, DeviceTaintRule, ResourceClaim, ResourceSlice
 from kube.keys import DEVICES_TAKEN, PLAN, SYSTEM_NAMESPACE
-from kube.objects import ObjectMeta, Pod, PodResourceClaimStatus
+from kube.objects import Container, ObjectMeta, Pod, PodResourceClaimStatus, ResourceRequirements
 from kube.placeholders import HELD_FOR, PLACEHOLDER, SEAT, seat_uid
 
 DRIVER = "gpu.example.com"
@@ -401,6 +401,20 @@ def test_a_pod_that_the_scheduler_is_about_to_bind_is_in_flight() -> None:
     assert [*in_flight(view(BARE), [going], {"n2"})] == []
     assert [*in_flight(view((HELD[0],)), [going], {"n1"})] == []
     assert [*in_flight(view(BARE), [member("a")], {"n1"})] == []
+
+
+def test_a_pod_whose_devices_come_from_an_extended_resource_is_in_flight() -> None:
+    """The scheduler has chosen its devices, too, but creates their claim only while it binds the pod."""
+    plain = pod("a", nominated="n1", gated=False)
+    container = Container(name="main", resources=ResourceRequirements(limits={"example.com/gpu": "1"}))
+    going = msgspec.structs.replace(plain, spec=msgspec.structs.replace(plain.spec, containers=(container,)))
+    gpus = DeviceClass(metadata=ObjectMeta(name="gpu"), spec=DeviceClassSpec(extended_resource_name="example.com/gpu"))
+    bare = replace(view(()), classes={"gpu": gpus})
+    assert [*in_flight(bare, [going], {"n1"})] == [going]
+    assert [*in_flight(bare, [going], {"n2"})] == []
+    assert [*in_flight(bare, [plain], {"n1"})] == []
+    of_scheduler = claim("a-extended-resources-x", device("n1"), ["a"])
+    assert [*in_flight(replace(bare, claims=(of_scheduler,)), [going], {"n1"})] == []
 
 
 def test_rules_select_a_pool_or_one_device() -> None:

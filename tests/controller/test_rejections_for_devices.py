@@ -11,7 +11,8 @@ from cluster.devices.allocation import AllocatedDevice, ClaimAllocation, DeviceI
 from cluster.devices.claims import DeviceObjects, Devices, devices_of
 from controller.scheduling.cluster_changes import Basis, ClusterChanges
 from gangs.model import Gang
-from kube.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from kube.devices import DeviceClass, ResourceClaim, ResourceClaimSpec, ResourceClaimTemplate, ResourceSlice
+from kube.objects import Container, ResourceRequirements
 
 DRIVER = "gpu.example.com"
 
@@ -32,6 +33,10 @@ def slice_of(*names: str) -> ResourceSlice:
 
 OBJECTS = DeviceObjects((slice_of("gpu-0", "gpu-1"),), (), (claim("a", "gpu-0"), claim("b")))
 BEFORE = devices_of(OBJECTS)
+
+
+ONE = {"name": "gpu", "exactly": {"deviceClassName": "gpu", "count": 1}}
+SMALLER = msgspec.structs.replace(claim("b"), spec=msgspec.convert({"devices": {"requests": [ONE]}}, ResourceClaimSpec))
 
 
 def with_claims() -> Gang:
@@ -80,9 +85,19 @@ def test_it_holds_while_more_devices_are_taken(after: Devices) -> None:
         changed(claims=(claim("a"), claim("b"))),
         changed(claims=(claim("a", "gpu-1"), claim("b"))),
         changed(claims=(claim("b"),)),
+        changed(claims=(claim("a", "gpu-0"), SMALLER)),
         None,
     ],
-    ids=["new slice", "new class", "new template", "freed", "another device", "claim gone", "not readable"],
+    ids=[
+        "new slice",
+        "new class",
+        "new template",
+        "freed",
+        "another device",
+        "claim gone",
+        "asks less",
+        "not readable",
+    ],
 )
 def test_it_ends_when_devices_may_be_free(after: Devices | None) -> None:
     assert not holds(with_claims(), BEFORE, after)
@@ -91,3 +106,15 @@ def test_it_ends_when_devices_may_be_free(after: Devices | None) -> None:
 
 def test_it_ends_when_another_plan_takes_no_device_any_more() -> None:
     assert not holds(with_claims(), planned(BEFORE), BEFORE)
+
+
+def test_it_ends_for_an_expected_pod_whose_request_becomes_a_claim() -> None:
+    """The leader of a group has no claim, and its workers do not exist yet."""
+    one = pod("p")
+    container = Container(name="c", resources=ResourceRequirements(limits={"example.com/gpu": "1"}))
+    of = gang(msgspec.structs.replace(one, spec=msgspec.structs.replace(one.spec, containers=(container,))))
+    provides = {"example.com/gpu": "gpu"}
+    freed = changed(claims=(claim("a"), claim("b")))
+    was, now = (Basis(replace(snapshot(), devices=at, device_classes=provides), [TOPOLOGY]) for at in (BEFORE, freed))
+    assert not ClusterChanges(now).are_only_new_pods(was, of)
+    assert ClusterChanges(was).are_only_new_pods(was, of)

@@ -1,7 +1,7 @@
 """How far a build is, and how long it may still take.
 
-run 0    runtime  etcd 1 .. etcd 9             1 s of processor time a package
-run 1    runtime  kubernetes 1 .. 45           2 s of processor time a package; the runtime is compiled by run 0
+run 0    runtime  etcd 1 .. 59           1 s of processor time a package, and 40 s to link the program
+run 1    runtime  kubernetes 1 .. 410    2 s a package, and 80 s to link the program; run 0 compiles the runtime
 """
 
 import subprocess
@@ -16,8 +16,8 @@ from controlplane.programs.compiling import Remaining, Run, go_build, missing_pa
 from controlplane.programs.toolchain import find_go
 from controlplane.progress import Progress
 
-ETCD = [f"etcd/{at}" for at in range(1, 10)]
-KUBERNETES = [f"k8s.io/{at}" for at in range(1, 46)]
+ETCD = [f"etcd/{at}" for at in range(1, 60)]
+KUBERNETES = [f"k8s.io/{at}" for at in range(1, 411)]
 
 
 def run(seconds: float) -> Run:
@@ -34,13 +34,14 @@ RUNS = [
     ("seconds", "begun", "ended", "text"),
     [
         (60.0, [], [], "0 %"),
-        (60.0, ["runtime"], [], "1 %"),  # too early for an estimate
-        (60.0, ["runtime", *ETCD[:4]], [], "5 %, about 19 min left"),
-        (60.0, ["runtime", *ETCD[:4], "not in the list"], [], "5 %, about 19 min left"),
-        (100.0, ["runtime", *ETCD], [0], "10 %, about 15 min left"),
+        (60.0, ["runtime", *ETCD[:9]], [], "1 %"),  # too early for an estimate
+        (60.0, ["runtime", *ETCD[:49]], [], "5 %, about 19 min left"),
+        (60.0, ["runtime", *ETCD[:49], "not in the list"], [], "5 %, about 19 min left"),
+        (100.0, ["runtime", *ETCD], [], "6 %, about 26 min left"),
         (100.0, [], [0], "10 %, about 15 min left"),  # another process has compiled the packages
-        (950.0, KUBERNETES[:40], [0], "90 %, about 110 s left"),
-        (1000.0, KUBERNETES, [0], "100 %, about 10 s left"),  # the programs are linked
+        (950.0, KUBERNETES[:400], [0], "90 %, about 110 s left"),
+        (1000.0, KUBERNETES, [0], "92 %, about 90 s left"),  # the program is linked
+        (1000.0, [], [0, 1], "100 %, about 10 s left"),
     ],
 )
 def test_the_estimate_follows_from_the_packages_that_are_left(

@@ -83,6 +83,14 @@ def test_scopes_inside_the_node_say_that_the_node_chooses() -> None:
     text = "lies below the node: all pods are placed on one node, and the node chooses the devices"
     assert f'"gpu" {text}' in advice(group(scope="gpu"))
     assert not [each for each in advice(group(scope="nvlink-domain")) if "below" in each]
+    asking = """
+        apiVersion: v1
+        kind: Pod
+        metadata: {name: p, annotations: {pod-group-name: g}}
+        spec: {containers: [{name: main, resources: {limits: {nvidia.com/gpu: 1}}}]}
+    """
+    unless = "unless a DeviceClass provides the extended resources"  # their requests become claims, which are bound
+    assert f'"numa-node" {text} {unless}' in advice(asking, group(scope="numa"))
 
 
 LEVELS = {

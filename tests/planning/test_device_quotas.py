@@ -6,14 +6,20 @@ ClusterQueue pool: cpu 64, whole-gpus 8, shared-gpus 2, example.com/gpu 4
 DeviceClass gpu.example.com -> whole-gpus      shared-1, shared-2 -> shared-gpus      other: not mapped
 """
 
+from dataclasses import replace
 from typing import Any
 
 import device_scenes as devices
 import pytest
 import scenes
 import yaml
+from msgspec import structs
 
+from cluster.devices.extended_resources import ClassRequest, Conversion, conversion_of, converted, template_of
+from gangs.quota_model import DeviceQuotas
+from kube.objects import Container, ObjectMeta, Pod, PodSpec, ResourceRequirements
 from planning.decision import Decision, Outcome
+from planning.devices.charges import charge_of
 from planning.dry_run import dry_run
 
 KUEUE = "kueue.x-k8s.io"
@@ -192,6 +198,47 @@ def test_an_extended_resource_counts_as_its_class_is_mapped(provider: str, fits:
 
     assert of(fits).outcome is Outcome.PLACED
     assert message in of(fits + 1).message
+
+
+def test_a_forged_conversion_counts_with_the_devices_of_its_claim() -> None:
+    """A user can write the annotation and the claim's entry, in order to use devices beside the quota."""
+    provided = devices.device_class("free")
+    provided["spec"]["extendedResourceName"] = "example.com/free"
+    snapshot = dry_run(scenes.documents(cluster(), provided)).snapshot
+    quotas = DeviceQuotas("Configuration", {devices.DRIVER: "whole-gpus"})
+    spec = PodSpec(containers=(Container(name="c"),))
+    asking = Pod(metadata=ObjectMeta(name="a", namespace="default"), spec=spec)
+    real = ClassRequest("container-0-request-0", devices.DRIVER, 2)
+    for amounts in ({}, {"c": {"example.com/free": 2}}, {"c": {"example.com/gpu": 1}}):
+        pod = converted(asking, Conversion((real,), {}, amounts))
+        assert charge_of(pod, quotas, snapshot).amounts.get("whole-gpus") == 2
+    negative = converted(asking, Conversion((real,), {}, {"c": {"cpu": -1}}))
+    assert charge_of(negative, quotas, snapshot).amounts == {"pods": 1}  # it waits for its template
+    bare = structs.replace(pod, metadata=asking.metadata)
+    template = template_of(pod)
+    assert template is not None
+    assert snapshot.devices is not None
+    there = replace(snapshot.devices, templates={template.key: template})
+    assert charge_of(bare, quotas, replace(snapshot, devices=there)).amounts.get("whole-gpus") == 2
+
+
+def test_a_template_of_another_that_has_the_name_of_the_conversion_counts_itself() -> None:
+    provided = devices.device_class()
+    provided["spec"]["extendedResourceName"] = "example.com/gpu"
+    others = [each for each in cluster() if each["metadata"]["name"] != devices.DRIVER]
+    snapshot = dry_run(scenes.documents(others, provided)).snapshot
+    quotas = DeviceQuotas("Configuration", {devices.DRIVER: "whole-gpus"})
+    container = Container(name="c", resources=ResourceRequirements(limits={"example.com/gpu": "1"}))
+    asking = Pod(metadata=ObjectMeta(name="a", namespace="default"), spec=PodSpec(containers=(container,)))
+    conversion = conversion_of(asking.spec, {"example.com/gpu": devices.DRIVER})
+    assert conversion is not None
+    assert snapshot.devices is not None
+    pod = converted(asking, conversion)
+    assert charge_of(pod, quotas, snapshot).amounts.get("whole-gpus") == 1
+    larger = template_of(converted(asking, replace(conversion, requests=(conversion.requests[0]._replace(number=4),))))
+    assert larger is not None
+    there = replace(snapshot.devices, templates={f"default/{conversion.template}": larger})
+    assert charge_of(pod, quotas, replace(snapshot, devices=there)).amounts["whole-gpus"] >= 4
 
 
 def test_without_mappings_no_device_counts() -> None:

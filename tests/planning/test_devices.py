@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 import device_scenes as devices
+import pytest
 import scenes
 
 from cli.text.decision_text import render
@@ -444,3 +445,39 @@ def test_a_misspelt_field_of_a_claim_is_a_mistake() -> None:
     wrong = devices.template({"name": "gpu", "exactly": {"deviceClassName": "x", "counts": 2}})
     run = scenes.solved(scenes.topology(["rack"]), scenes.nodes(RACKS, ["rack"]), wrong)
     assert [each.field for each in run.mistakes] == ["spec.spec.devices.requests[0].exactly.counts"]
+
+
+@pytest.mark.parametrize("count", [33, 2_000_000_000, 2**63 - 1])
+@pytest.mark.parametrize("searched", [False, True], ids=["by number", "by search"])
+def test_a_claim_never_gets_more_devices_than_the_api_server_accepts(count: int, *, searched: bool) -> None:
+    """Such an allocation is refused, so the gang would wait for ever; and any tenant may write such a number."""
+    kept = [{"matchAttribute": "gpu.example.com/model"}] if searched else []
+    every = [devices.device(f"gpu-{at}", attributes={"model": "a"}) for at in range(40)]
+    parts = devices.resource_slice("n1", every), devices.device_class()
+    asked = devices.template(devices.request(count=count), constraints=kept)
+    members = scenes.members(2, cpu=1, **devices.of_template())
+    run = scenes.solved(scenes.nodes("r1: n1", ["rack"]), *parts, asked, scenes.gang(minMember=2), members)
+    (decision,) = run.decisions
+    assert decision.outcome is Outcome.WAITING
+    assert "a claim for more than 32 devices, which no claim can get" in decision.message
+
+
+def test_an_alternative_of_any_number_is_passed_over() -> None:
+    alternatives = [
+        {"name": name, "deviceClassName": devices.DRIVER, "count": count}
+        for name, count in (("many", 2**63 - 1), ("one", 1))
+    ]
+    asked = devices.template({"name": "gpu", "firstAvailable": alternatives}, name="some")
+    pods = members(4, **devices.of_template("some"))
+    decision = decided(cluster(), asked, scenes.gang(minMember=4, required="rack"), pods)
+    assert got(decision) == ["n3/gpu-0", "n3/gpu-1", "n3/gpu-2", "n4/gpu-0"]
+
+
+def test_a_claim_with_very_many_combinations_of_alternatives_is_given_up() -> None:
+    """No device matches, so each of the 8^32 combinations would be tried without an end."""
+    none = devices.device_class("none", "false")
+    alternatives = [{"name": f"a{at}", "deviceClassName": "none", "count": 1} for at in range(8)]
+    asked = devices.template(*({"name": f"r{at}", "firstAvailable": alternatives} for at in range(32)), name="some")
+    pods = members(2, **devices.of_template("some"))
+    decision = decided(cluster(), none, asked, scenes.gang(minMember=2), pods)
+    assert "takes too long" in decision.message

@@ -77,6 +77,18 @@ def test_devices_of_the_class_are_planned(resource: str) -> None:
     assert [(each["request"], each["device"]) for each in report] == [("container-0-request-1", "gpu-0")]
 
 
+def test_a_pod_with_too_many_requests_for_one_claim_is_not_told_to_come_again() -> None:
+    """Its containers ask for more devices separately than a claim may have requests, so recreation does not help."""
+    pods = asking(2)
+    for each in pods:
+        first = each["spec"]["containers"][0]
+        each["spec"]["containers"] = [{**first, "name": f"c{at}"} for at in range(33)]
+    decision = decided(cluster(), providing(), scenes.gang(minMember=2), pods)
+    assert decision.outcome is Outcome.WAITING
+    assert "Phalanx does not plan devices yet" in decision.message
+    assert "delete these pods" not in decision.message
+
+
 def test_a_pod_that_wants_more_than_a_node_has_is_refused_with_numbers() -> None:
     decision = decided(cluster(), providing(), scenes.gang(minMember=1), asking(1, 4))
     assert decision.outcome is Outcome.UNPLACEABLE
@@ -170,3 +182,18 @@ def test_a_pod_that_is_made_again_has_the_claim_of_the_lost_one() -> None:
     assert again is not None
     assert template_of(again.pod) == template_of(converted(written, conversion))
     assert as_written(again.pod).spec.containers[0].resources.limits == {GPU: "2"}
+
+
+def test_a_level_below_the_node_binds_the_devices_of_converted_requests() -> None:
+    """The requests have no claim before admission, but the gang does not wait for claims."""
+    levels = [{"name": "nvlink", "deviceAttribute": f"{devices.DRIVER}/nvlinkDomain"}]
+    below = scenes.topology(["rack"])
+    below["spec"]["levels"] += levels
+    gpus = [devices.device(f"gpu-{at}", attributes={"nvlinkDomain": domain}) for at, domain in enumerate((0, 1, 0, 1))]
+    parts = [*scenes.nodes(RACKS, ["rack"]), devices.resource_slice("n1", gpus), providing()]
+    run = scenes.solved(below, parts, scenes.gang(minMember=2, required="nvlink"), asking(2, 2))
+    (decision,) = run.decisions
+    assert decision.outcome is Outcome.PLACED, decision.message
+    assert sorted(got(decision)) == ["n1/gpu-0 n1/gpu-2", "n1/gpu-1 n1/gpu-3"]
+    three = scenes.solved(below, parts, scenes.gang(minMember=1, required="nvlink"), asking(1, 3)).decisions[0]
+    assert (three.outcome, three.proof) == (Outcome.UNPLACEABLE, "Infeasible")

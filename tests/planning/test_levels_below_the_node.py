@@ -271,3 +271,29 @@ def test_devices_that_differ_only_in_attributes_that_no_claim_reads_are_alike(mo
     decision = decided(*cluster(), *slices, scenes.gang(minMember=4, required="nvlink"), members(4))
     assert decision.outcome is Outcome.PLACED
     assert len(searched) < len(nodes)
+
+
+def test_many_small_domains_are_not_all_combined() -> None:
+    """There are 10^11 sets of 20 of 40 domains: the search of too small sets for 20 devices did not end."""
+    one = devices.template(name="pair")
+    every = [devices.device(f"gpu-{at}", attributes={"nvlinkDomain": at}) for at in range(40)]
+    parts = [*scenes.nodes(NODES, ["rack"]), devices.device_class(), one, devices.resource_slice("n1", every)]
+    decision = decided(parts, scenes.gang(minMember=20, preferred="nvlink"), members(20, cpu=0))
+    assert len(domains(decision)) == 20
+    assert "their devices are in 20 domains of nvlink" in decision.message
+
+
+def test_domains_of_different_sizes_are_combined_as_far_as_that_ends() -> None:
+    """Most sets are too small. The largest domains come first."""
+    sizes = [1] * 30 + [4] * 5
+    every = [
+        devices.device(f"gpu-{domain}-{at}", attributes={"nvlinkDomain": domain})
+        for domain, size in enumerate(sizes)
+        for at in range(size)
+    ]
+    one = devices.template(name="pair")
+    parts = [*scenes.nodes(NODES, ["rack"]), devices.device_class(), one, devices.resource_slice("n1", every)]
+    decision = decided(parts, scenes.gang(minMember=20, preferred="nvlink"), members(20, cpu=0))
+    assert decision.outcome is Outcome.PLACED
+    assert len(domains(decision)) == 5
+    assert "may suffice" not in decision.message
