@@ -74,7 +74,7 @@ class PlanExecutor:
         self._error_backoff = error_backoff
         self._probes = probes
         self._devices = DeviceHolder(writer, clock=clock)
-        self._claim_templates = ClaimTemplates(writer)
+        self._claim_templates = ClaimTemplates(writer, clock=clock)
         self._unfinished = UnfinishedSteps(reporter)
         self._classes = HoldingClasses(writer)
 
