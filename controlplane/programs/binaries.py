@@ -48,7 +48,6 @@ class Recipe:
     """How one program is built: a Go package, in the versions of the go.mod in `module`.
 
     `version`: the version that the program prints, if it is also published elsewhere. "": the program is always built.
-    `seconds`: the mean processor time of a package, measured on one machine for all recipes.
     """
 
     name: str
@@ -56,15 +55,14 @@ class Recipe:
     package: str
     flags: tuple[str, ...] = ("-ldflags", _FLAGS)
     version: str = ""
-    seconds: float = 0.5
 
 
 RELEASED = ("kube-apiserver", "kube-scheduler", "kube-controller-manager", "kubectl")
 """Programs that Kubernetes' own releases have."""
 PROGRAMS = (
-    Recipe("etcd", _BUILD / "etcd", "go.etcd.io/etcd/server/v3", seconds=0.27),
+    Recipe("etcd", _BUILD / "etcd", "go.etcd.io/etcd/server/v3"),
     *(Recipe(name, _BUILD / "kubernetes", f"k8s.io/kubernetes/cmd/{name}", version=VERSION) for name in RELEASED),
-    Recipe("kwok", _BUILD / "kwok", "sigs.k8s.io/kwok/cmd/kwok", seconds=0.27),
+    Recipe("kwok", _BUILD / "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
 )
 
 
@@ -244,7 +242,7 @@ def _runs(programs: Sequence[Recipe]) -> list[list[Recipe]]:
 def _run(go: str, recipes: Sequence[Recipe]) -> Run:
     """Return the run of `go build` for programs of one module with equal flags."""
     first = recipes[0]
-    return Run(go, first.module, [each.package for each in recipes], first.flags, first.seconds)
+    return Run(go, first.module, [each.package for each in recipes], first.flags)
 
 
 def _build_together(run: Run, recipes: Sequence[Recipe], folder: Path, report: Report) -> None:
