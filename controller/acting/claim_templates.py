@@ -44,7 +44,8 @@ class ClaimTemplates:
         The gang's status names a template that the API server refuses.
         """
         devices = cluster_view.snapshot.devices
-        if devices is None:
+        named = list(_named(gang_state))
+        if devices is None or not named:
             return NO_EFFECTS
         now = self._clock.monotonic()
         self._created = {
@@ -54,7 +55,7 @@ class ClaimTemplates:
         }
         missing = {
             template.key: (template, pod)
-            for template, pod in _named(gang_state)
+            for template, pod in named
             if template.key not in devices.templates and template.key not in self._created
         }
         if not missing:

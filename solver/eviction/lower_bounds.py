@@ -283,7 +283,7 @@ def _gangs(instance: Instance, level: int, columns: _Columns, weights: Lexicogra
     """Return, for each victim that its running gang cannot spare, its share of the price of evicting that whole gang.
 
     If one such victim is evicted, so is the whole gang. In each domain of `level` by itself, the price is divided among
-    the gang's victims there, so that the shares of victims in one domain together never exceed it.
+    the gang's victims there. So the shares of the victims in one domain never exceed the price.
 
     If some pod of such a gang may not be evicted, these victims can never be evicted (`_Gangs.fixed`).
     """

@@ -30,26 +30,23 @@ def rows(first: str) -> Iterator[list[str]]:
         yield [cell.strip() for cell in line.strip().strip("|").split("|")]
 
 
-def test_the_table_of_rights_is_the_manifests_own() -> None:
-    written = {
+def written_rights(first: str) -> set[str]:
+    """The rights in the table whose first column has this heading."""
+    return {
         f"{account} may {verb} {resource}"
-        for who, verbs, resources, *_ in rows("who")
+        for who, verbs, resources, *_ in rows(first)
         for account in ACCOUNTS[who]
         for verb in verbs.split(", ")
         for resource in re.findall(r"`([^`]+)`", resources)
     }
-    assert written == {str(right) for right in granted(system_objects())}
+
+
+def test_the_table_of_rights_is_the_manifests_own() -> None:
+    assert written_rights("who") == {str(right) for right in granted(system_objects())}
 
 
 def test_the_table_of_the_component_for_devices_is_its_manifests_own() -> None:
-    written = {
-        f"{account} may {verb} {resource}"
-        for who, verbs, resources, *_ in rows("account")
-        for account in ACCOUNTS[who]
-        for verb in verbs.split(", ")
-        for resource in re.findall(r"`([^`]+)`", resources)
-    }
-    assert written == {str(right) for right in granted(component_objects("devices"))}
+    assert written_rights("account") == {str(right) for right in granted(component_objects("devices"))}
 
 
 def test_every_right_says_what_breaks_without_it() -> None:

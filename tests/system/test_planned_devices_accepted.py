@@ -102,7 +102,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeviceScene]:
 
 
 def test_all_members_have_the_planned_devices_and_the_scheduler_writes_no_claim(scene: DeviceScene) -> None:
-    mark, random, kinds, numbers = scene.mark(), Random(40), Counter[str](), iter(range(TOTAL))  # noqa: S311
+    mark, random, kinds, numbers = scene.mark(), Random(40), Counter[str](), iter(range(TOTAL))  # noqa: S311 - drawn gangs
     sizes, done = dict[str, int](), 0
     with scene.history() as history, Recorder(scene.plane, GANGS) as plans, Leader(scene):
         while (new := [number for _, number in zip(range(AT_ONCE - len(sizes)), numbers, strict=False)]) or sizes:
@@ -124,7 +124,7 @@ def test_all_members_have_the_planned_devices_and_the_scheduler_writes_no_claim(
     probes = [each for each in written if each.name.startswith("probe-")]
     assert [each for each in written if each not in probes] == []
     assert all(each.code == 403 for each in probes)
-    print(f"{TOTAL} gangs: {dict(kinds)}; {len(history.recorder.events)} changes of claims")  # noqa: T201
+    print(f"{TOTAL} gangs: {dict(kinds)}; {len(history.recorder.events)} changes of claims")  # noqa: T201 - the figures of a long run
 
 
 def submit(scene: DeviceScene, name: str, kind: str, size: int) -> int:
