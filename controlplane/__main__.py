@@ -5,7 +5,7 @@ them.
 import sys
 
 from controlplane.programs.compiling import BuildError
-from controlplane.programs.older_versions import binaries_of
+from controlplane.programs.other_versions import binaries_of
 from controlplane.programs.toolchain import NoToolchainError
 
 try:

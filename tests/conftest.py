@@ -43,7 +43,7 @@ from hypothesis import settings
 from thorough import FRESH_SEED, drawn_seed
 
 from controlplane.control_plane import ControlPlane, Options
-from controlplane.programs.older_versions import asked_for
+from controlplane.programs.other_versions import asked_for
 from planning import planner
 from planning.competing import planned_together
 

@@ -33,7 +33,7 @@ from access_rules import ACCOUNTS, Right
 from certs.cluster_edge import CONFIGURATIONS, DEFAULT_PLACE
 from controlplane.api import ApiServer
 from controlplane.control_plane import ControlPlane, Options, free_ports, wait_until
-from controlplane.programs.older_versions import asked_for
+from controlplane.programs.other_versions import asked_for
 from controlplane.running.processes import Program
 from kube.keys import SYSTEM_NAMESPACE
 

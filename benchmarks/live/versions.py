@@ -17,14 +17,14 @@ from benchmarks.live.keeping import Run, keep
 from benchmarks.live.modes import PHALANX, STOCK
 from controlplane.control_plane import ControlPlane, Options
 from controlplane.programs.binaries import VERSION
-from controlplane.programs.older_versions import OLDER, SCHEDULER_ONLY, binaries_of
+from controlplane.programs.other_versions import OTHER, SCHEDULER_ONLY, binaries_of
 from kube.placeholders import HOLDING_CLASS
 from kube.versions import forgets, version_of
 
 USUAL = VERSION.removeprefix("v").rpartition(".")[0]
 ATOMIC = "-atomic"
 """The suffix of the configuration with atomic release."""
-NAMES = (*OLDER, *(f"{minor}{SCHEDULER_ONLY}" for minor in OLDER), USUAL, f"{USUAL}{ATOMIC}")
+NAMES = (*OTHER, *(f"{minor}{SCHEDULER_ONLY}" for minor in OTHER), USUAL, f"{USUAL}{ATOMIC}")
 _CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _HEAD = (
     "| pods | Kubernetes | reserved by | release | rounds | stock: first created to all bound, s | Phalanx, s "
@@ -55,7 +55,7 @@ class Configuration:
     def version(self) -> str:
         """The version of Kubernetes; only the scheduler's if the other programs have the usual version."""
         minor = self.minor.removesuffix(SCHEDULER_ONLY)
-        version = OLDER.get(minor, VERSION).removeprefix("v")
+        version = OTHER.get(minor, VERSION).removeprefix("v")
         return f"{version} (scheduler only)" if self.minor.endswith(SCHEDULER_ONLY) else version
 
     @property

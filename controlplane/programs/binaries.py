@@ -20,7 +20,7 @@ from pathlib import Path
 
 from controlplane.programs import official, wheel
 from controlplane.programs.compiling import BuildError, Remaining, Report, Run, go_build, missing_packages
-from controlplane.programs.toolchain import find_go
+from controlplane.programs.toolchain import find_go, least_version
 from controlplane.progress import Progress
 
 VERSION = "v1.37.1"
@@ -31,7 +31,7 @@ _BUILD = Path(__file__).parent.parent / "build"
 
 def version_flags(version: str) -> str:
     """Return the linker flags that write the version of Kubernetes into its programs."""
-    major, minor, _ = version.removeprefix("v").split(".")
+    major, minor, _ = version.removeprefix("v").split(".", 2)
     package = "k8s.io/component-base/version"
     return f"-s -w -X {package}.gitVersion={version} -X {package}.gitMajor={major} -X {package}.gitMinor={minor}"
 
@@ -102,7 +102,8 @@ def build(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> None:
             found = find(wanted, folder, progress)
             wanted = [each for each in wanted if each.name not in found]
         if wanted:
-            _build(find_go(cache_directory(), progress), wanted, folder, progress)
+            least = max(least_version(each.module) for each in wanted)
+            _build(find_go(cache_directory(), progress, least), wanted, folder, progress)
 
 
 def _linked(recipes: Sequence[Recipe], folder: Path, progress: Progress) -> Collection[str]:

@@ -13,7 +13,7 @@ from rendered import Identity, Object, by_identity, overlay
 
 from controlplane.checkers import check
 from controlplane.control_plane import ControlPlane
-from controlplane.programs.older_versions import asked_for
+from controlplane.programs.other_versions import asked_for
 from controlplane.rendering import MANIFESTS, kustomize
 
 pytestmark = pytest.mark.controlplane

@@ -21,7 +21,7 @@ from system import Phalanx
 from controlplane.control_plane import ControlPlane
 from controlplane.deployment import Deployment
 from controlplane.operator_processes import Running, running
-from controlplane.programs.older_versions import scheduler_asked_for
+from controlplane.programs.other_versions import scheduler_asked_for
 from controlplane.recording import Recorder
 
 OBSERVED = ("/api/v1/nodes", "/apis/phalanx.dev/v1alpha1/gangs", "/api/v1/pods")

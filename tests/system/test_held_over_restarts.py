@@ -29,7 +29,7 @@ from controller.defaults import LEASE_SECONDS
 from controlplane.control_plane import ControlPlane
 from controlplane.deployment import Deployment
 from controlplane.programs.binaries import VERSION
-from controlplane.programs.older_versions import SCHEDULER_ONLY, binaries_of
+from controlplane.programs.other_versions import SCHEDULER_ONLY, binaries_of
 from controlplane.recording import Recorder, WatchEvent, bound
 from kube.keys import SYSTEM_NAMESPACE
 from kube.placeholders import HELD_FOR, PLACEHOLDER

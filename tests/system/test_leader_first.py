@@ -157,7 +157,7 @@ def test_the_room_of_pods_that_do_not_exist_yet_is_held_until_they_come(racks: P
     assert "capacity is reserved for w-1..2 until StatefulSet default/w creates them" in status["message"]
     numbers = {key: status["members"][key] for key in ("expected", "existing", "bound")}
     assert numbers == {"expected": 3, "existing": 1, "bound": 1}
-    assert all(each["spec"]["schedulingGates"] for each in placeholders(racks).values())
+    assert all(each["spec"]["nodeSelector"] == {PROBE: "never"} for each in placeholders(racks).values())
     rivals = [f"rival-{number_of(planned[name])}" for name in NAMES[1:]]
     with racks.record() as recorder:
         racks.submit(*(rival(number_of(planned[name])) for name in NAMES[1:]))

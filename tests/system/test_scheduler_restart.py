@@ -13,7 +13,7 @@ import pytest
 from proxy import Proxy, Request
 from system import Phalanx, numbered, pod, pod_group, unschedulable
 
-from controlplane.programs.older_versions import scheduler_asked_for
+from controlplane.programs.other_versions import scheduler_asked_for
 from kube.keys import SYSTEM_NAMESPACE
 from kube.placeholders import PLACEHOLDER
 from kube.versions import forgets, version_of

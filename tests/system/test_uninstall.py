@@ -11,7 +11,7 @@ from system_fixtures import older_scheduler
 from cli.installation.installed_objects import custom_resource_definitions
 from controlplane.control_plane import ControlPlane
 from controlplane.deployment import Deployment
-from controlplane.programs.older_versions import asked_for
+from controlplane.programs.other_versions import asked_for
 from kube.keys import GATE
 
 pytestmark = [pytest.mark.controlplane, pytest.mark.long]

@@ -1,6 +1,6 @@
-"""The programs of a control plane of an older Kubernetes version, for the long tests.
+"""The programs of a control plane of an older Kubernetes version, or of the next one, for the long tests.
 
-Three servers, or the scheduler alone, have the older version; all other programs are the usual ones. They are built
+Three servers, or the scheduler alone, have that version; all other programs are the usual ones. They are built
 like the other programs, from their own go.mod, and only when a test needs them.
 """
 
@@ -14,10 +14,10 @@ from controlplane.progress import Progress
 
 VARIABLE = "PHALANX_KUBERNETES"
 """The environment variable that makes the tests run on another version, such as "1.36" or "1.34-scheduler"."""
-OLDER = {"1.34": "v1.34.4", "1.36": "v1.36.3"}
-"""The older versions on which the tests can run, by minor version."""
+OTHER = {"1.34": "v1.34.4", "1.36": "v1.36.3", "1.38": "v1.38.0-beta.0"}
+"""The other versions on which the tests can run, by minor version."""
 SCHEDULER_ONLY = "-scheduler"
-"""The suffix that asks for an older scheduler beside the usual API server."""
+"""The suffix that asks for the other scheduler beside the usual API server."""
 
 _BUILD = Path(__file__).parent.parent / "build" / "long"
 _SCHEDULER = "kube-scheduler"
@@ -36,8 +36,8 @@ def binaries_of(version: str, progress: Progress | None = None) -> Binaries:
     if not version:
         return usual
     minor = version.removesuffix(SCHEDULER_ONLY)
-    if minor not in OLDER:
-        raise ValueError(f"{VARIABLE}={version}: there are {', '.join(OLDER)}, and without it the usual version")
+    if minor not in OTHER:
+        raise ValueError(f"{VARIABLE}={version}: there are {', '.join(OTHER)}, and without it the usual version")
     names = (_SCHEDULER,) if version.endswith(SCHEDULER_ONLY) else _SERVERS
     folder = cache_directory() / "controlplane" / f"{minor}-{_pins(minor)}"
     build(_recipes(minor, names), folder, progress or Progress())
@@ -58,13 +58,13 @@ def scheduler_asked_for() -> str:
 
 
 def _recipes(minor: str, names: Collection[str]) -> list[Recipe]:
-    module, version = _BUILD / f"kubernetes-{minor}", OLDER[minor]
+    module, version = _BUILD / f"kubernetes-{minor}", OTHER[minor]
     flags = ("-ldflags", version_flags(version))
     return [Recipe(name, module, f"k8s.io/kubernetes/cmd/{name}", flags, version) for name in names]
 
 
 def _pins(minor: str) -> str:
-    digest = hashlib.sha256(version_flags(OLDER[minor]).encode())
+    digest = hashlib.sha256(version_flags(OTHER[minor]).encode())
     for path in sorted((_BUILD / f"kubernetes-{minor}").glob("go.*")):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
