@@ -36,7 +36,7 @@ MEASURED := $(FAST) and not repetitive
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo examples test every-test test-fast simulate mutations coverage test-long held atomic test-image test-release bench bench-solver lint page headlamp docs binaries manifests schemas image sbom krew release lock clean
+.PHONY: help install demo examples test every-test test-fast simulate mutations coverage test-long held beta atomic test-image test-release bench bench-solver lint page headlamp docs binaries manifests schemas image sbom krew release lock clean
 
 help: ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -95,6 +95,10 @@ ON_THE_OLDEST := $(addsuffix .py, scheduler_restart release_protocol crashes lea
 held: $(STAMP) ## Whether capacity is held over restarts and kills at every write, on older Kubernetes and this one, in one table: PHALANX_HELD_VERSIONS=1.34,1.36,1.37
 	@$(if $(PHALANX_HELD_VERSIONS),,$(BIN)/python -m controlplane 1.36 && $(BIN)/python -m controlplane 1.34)
 	PHALANX_HELD_GANGS=$${PHALANX_HELD_GANGS:-50} $(BIN)/pytest -s -m long tests/system/test_held_over_restarts.py
+
+beta: $(STAMP) ## End to end on a beta of the next Kubernetes version: its failures are news, not faults
+	@$(BIN)/python -m controlplane 1.38
+	PHALANX_KUBERNETES=1.38 $(BIN)/pytest $(BY_FILE) -m "not timed and not long" tests/serving tests/system
 
 atomic: $(STAMP) ## Whether 200 gangs start in one scheduling cycle each, under rivals and 20 kills of the scheduler
 	PHALANX_ATOMIC_GANGS=$${PHALANX_ATOMIC_GANGS:-200} PHALANX_ATOMIC_KILLS=$${PHALANX_ATOMIC_KILLS:-20} $(BIN)/pytest -s -m long tests/system/test_groups_in_one_cycle.py
