@@ -1,11 +1,14 @@
 """How a test waits for what another thread or process does. No test decides by how long that takes."""
 
 import inspect
+import os
 import time
 from collections.abc import Callable
 
-PATIENCE_SECONDS = 300.0
-"""Far longer than anything here takes, so that only a fault lets it expire. A machine under load may need a minute."""
+PATIENCE_SECONDS = float(os.environ.get("PHALANX_PATIENCE_SECONDS", "300"))
+"""Far longer than anything here takes, so that only a fault lets it expire. A machine under load may need a minute.
+The mutation check sets the variable, because most planted faults make a test wait in vain.
+"""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.005, 0.2
 """Seconds between two looks at the condition."""
 
