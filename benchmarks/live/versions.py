@@ -17,14 +17,14 @@ from benchmarks.live.keeping import Run, keep
 from benchmarks.live.modes import PHALANX, STOCK
 from controlplane.control_plane import ControlPlane, Options
 from controlplane.programs.binaries import VERSION
-from controlplane.programs.other_versions import OTHER, SCHEDULER_ONLY, binaries_of
+from controlplane.programs.other_versions import NAMES, OTHER, SCHEDULER_ONLY, binaries_of
 from kube.placeholders import HOLDING_CLASS
 from kube.versions import forgets, version_of
 
 USUAL = VERSION.removeprefix("v").rpartition(".")[0]
 ATOMIC = "-atomic"
 """The suffix of the configuration with atomic release."""
-NAMES = (*OTHER, *(f"{minor}{SCHEDULER_ONLY}" for minor in OTHER), USUAL, f"{USUAL}{ATOMIC}")
+CONFIGURATIONS = (*NAMES, USUAL, f"{USUAL}{ATOMIC}")
 _CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 _HEAD = (
     "| pods | Kubernetes | reserved by | release | rounds | stock: first created to all bound, s | Phalanx, s "
@@ -65,15 +65,15 @@ class Configuration:
 
 
 def configuration(name: str) -> Configuration:
-    """Return the configuration of a name in `NAMES`."""
+    """Return the configuration of a name in `CONFIGURATIONS`."""
     minor = name.removesuffix(ATOMIC)
     return Configuration(name, "" if minor == USUAL else minor, name.endswith(ATOMIC))
 
 
 def _names(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in value.split(","))
-    if unknown := [name for name in names if name not in NAMES]:
-        raise click.BadParameter(f"{', '.join(unknown)}: there are {', '.join(NAMES)}", context, parameter)
+    if unknown := [name for name in names if name not in CONFIGURATIONS]:
+        raise click.BadParameter(f"{', '.join(unknown)}: there are {', '.join(CONFIGURATIONS)}", context, parameter)
     return names
 
 

@@ -18,6 +18,10 @@ OTHER = {"1.34": "v1.34.4", "1.36": "v1.36.3", "1.38": "v1.38.0-beta.0"}
 """The other versions on which the tests can run, by minor version."""
 SCHEDULER_ONLY = "-scheduler"
 """The suffix that asks for the other scheduler beside the usual API server."""
+_ONLY_SCHEDULER = "1.38"
+"""The version of which there is only the scheduler: not all Go modules of its API server are published yet."""
+NAMES = (*(minor for minor in OTHER if minor != _ONLY_SCHEDULER), *(f"{minor}{SCHEDULER_ONLY}" for minor in OTHER))
+"""What can be asked for besides the usual version."""
 
 _BUILD = Path(__file__).parent.parent / "build" / "long"
 _SCHEDULER = "kube-scheduler"
@@ -35,9 +39,9 @@ def binaries_of(version: str, progress: Progress | None = None) -> Binaries:
     usual = find_binaries(progress)
     if not version:
         return usual
+    if version not in NAMES:
+        raise ValueError(f"{VARIABLE}={version}: there are {', '.join(NAMES)}, and without it the usual version")
     minor = version.removesuffix(SCHEDULER_ONLY)
-    if minor not in OTHER:
-        raise ValueError(f"{VARIABLE}={version}: there are {', '.join(OTHER)}, and without it the usual version")
     names = (_SCHEDULER,) if version.endswith(SCHEDULER_ONLY) else _SERVERS
     folder = cache_directory() / "controlplane" / f"{minor}-{_pins(minor)}"
     build(_recipes(minor, names), folder, progress or Progress())

@@ -24,7 +24,7 @@ def test_nothing_asked_for_means_the_usual_programs(assets: Path) -> None:
 
 
 def test_a_version_that_there_is_not_is_refused_by_the_name_of_the_variable() -> None:
-    with pytest.raises(ValueError, match=r"PHALANX_KUBERNETES=1\.30: there are 1\.34, 1\.36, 1\.38"):
+    with pytest.raises(ValueError, match=r"PHALANX_KUBERNETES=1\.30: there are 1\.34, 1\.36, 1\.34-scheduler"):
         binaries_of("1.30")
 
 

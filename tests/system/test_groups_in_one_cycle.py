@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -347,16 +348,21 @@ def table(rounds: list[Round]) -> str:
 def test_many_gangs_under_rivals_and_scheduler_kills_are_bound_in_one_cycle_each(
     phalanxed: Phalanx, tmp_path: Path
 ) -> None:
-    """Rivals of the same priority want each node. They come at every write of the leader, at one write for a gang."""
-    cluster, rounds = phalanxed.cluster, list[Round]()
+    """Rivals of the same priority want each node. They come at every write of the leader, at one write for a gang.
+
+    Not every release has the last write. A kill that was due there is made in the next round, at the first write.
+    """
+    cluster, rounds, tries = phalanxed.cluster, list[Round](), count()
     cluster.program("controller").kill()
     with Proxy(cluster.kubeconfig_for(SYSTEM_NAMESPACE, "phalanx-controller"), tmp_path) as proxy:
         strike = Strike(phalanxed, proxy)
         controller = phalanxed.deployment.start_controller(proxy.kubeconfig())
-        for number in range(ROUNDS):
-            kill = number * KILLS // ROUNDS
-            kills = kill != (number + 1) * KILLS // ROUNDS
-            writes = 1 + (kill if kills else number) % WRITES
+        for number in range(ROUNDS + KILLS):
+            killed = sum(each.killed for each in rounds)
+            if number >= ROUNDS and killed == KILLS:
+                break
+            kills = killed < min(KILLS, (number + 1) * KILLS // ROUNDS)
+            writes = 1 + (next(tries) if kills else number) % WRITES
             rounds.append(one_round(phalanxed, strike, number, (writes, kills)))
             print(f"{number}: {rounds[-1]}", flush=True)  # noqa: T201 - the figures of the long run
         controller.terminate()
@@ -364,4 +370,4 @@ def test_many_gangs_under_rivals_and_scheduler_kills_are_bound_in_one_cycle_each
     phalanxed.deployment.start_controller()
     print(f"\n{table(rounds)}", flush=True)  # noqa: T201 - the table is what the command is for
     assert [each for each in rounds if each.early or each.refused] == []
-    assert sum(each.killed for each in rounds) == min(KILLS, ROUNDS)
+    assert sum(each.killed for each in rounds) == KILLS
