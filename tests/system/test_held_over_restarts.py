@@ -226,8 +226,8 @@ def one_gang(phalanx: Phalanx, striker: Striker, waiting: Candidates, number: in
         phalanx.cluster.create(GANGS, [made])
         phalanx.cluster.create(PODS, members)
         phalanx.wait(lambda: striker.over.is_set() or ended(recorder.events, names) is not None, "the strike")
+        striker.disarm()  # waits for a strike that has begun, although the gang has started meanwhile
         struck = striker.over.is_set()
-        striker.disarm()
         phalanx.cluster.await_ready("kube-scheduler")
         ready = time.monotonic()
         held = dict(striker.held) if set(striker.held) == set(names) else {}
