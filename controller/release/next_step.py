@@ -489,7 +489,7 @@ def _before_devices_are_held(
     elif not running:
         holders = tuple(each for claim in devices.unheld for each in devices.rivals(claim))
         # Of the claims that share a device, only some have to give way.
-        leaving = tuple(each for each in holders if gives_way(each[1]))
+        leaving = tuple({(at, one.key): (at, one) for at, one in holders if gives_way(one)}.values())
         step = AwaitDevices(leaving or holders) if holders else Hold(devices, devices.unheld)
     return step
 
