@@ -279,7 +279,7 @@ def test_the_number_of_series_does_not_depend_on_nodes_and_pods() -> None:
 
 
 def test_devices_of_a_class_are_free_held_or_used(scraped: Scraped) -> None:
-    """n0 has seven devices, three of which claims share. A gated member's claim has one device, a running pod's another.
+    """n0 has seven devices, of which claims share three. A gated member's claim has a device, a running pod's another.
     Each of them has a share of a device, and both share a third one. The class `odd` fails.
     """
     manifest = {
