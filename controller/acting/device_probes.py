@@ -130,7 +130,7 @@ class TaintProbes(ClaimProbes):
         super().__init__(writer)
         self._asked: dict[str, Wanted] = {}
         self._last: Wanted | None = None
-        """What the present probe wants."""
+        """The device and the claim of the present probe."""
         self._view = DeviceView()
         """The claims at present."""
 

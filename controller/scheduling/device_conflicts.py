@@ -207,7 +207,7 @@ def _twice_planned(holding: Sequence[_Holding]) -> Iterator[tuple[GangKey, NeedP
 
 
 class _Shares:
-    """What plans in force and other claims consume of shared devices."""
+    """The amounts that plans in force and other claims consume of shared devices."""
 
     def __init__(self, holding: Sequence[_Holding]) -> None:
         self._view = holding[0].devices.view if holding else DeviceView()

@@ -5,19 +5,16 @@ rack r0: n0 n1      rack r1: n2 n3      each node: 64 cpu, one device with 8Gi o
 A claim consumes whole Gi of the memory, and 1Gi if it does not name the memory.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 import pytest
 from device_scene import (
     CLAIMS,
-    DRIVER,
     GANGS,
     JOBS,
     PODS,
     TEMPLATES,
     DeviceScene,
-    History,
     Leader,
     Object,
     device_scene,
@@ -25,6 +22,9 @@ from device_scene import (
     job,
     member,
     pod,
+    results_of,
+    share_spec,
+    slice_with_shared_devices,
 )
 
 from kube.quantities import exact
@@ -38,24 +38,10 @@ MOST_WRITES = 60
 """More writes than a gang of two costs, from its first status to its last."""
 
 
-def slice_with_shared_device(name: str) -> Object:
-    policy = {"default": "1Gi", "validRange": {"min": "1Gi", "step": "1Gi"}}
-    capacity = {"memory": {"value": "8Gi", "requestPolicy": policy}}
-    devices = [{"name": "gpu-0", "allowMultipleAllocations": True, "capacity": capacity}]
-    pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
-    spec = {"driver": DRIVER, "nodeName": name, "pool": pool, "devices": devices}
-    return {"metadata": {"name": f"{name}-{DRIVER}"}, "spec": spec}
-
-
-def share_spec(memory: str) -> Object:
-    exactly = {"deviceClassName": "gpu", "capacity": {"requests": {"memory": memory}}}
-    return {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
-
-
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeviceScene]:
     """The control plane of this file, with a template `large` of claims of 2500Mi."""
-    with device_scene(tmp_path_factory.mktemp("audit"), slice_of=slice_with_shared_device) as scene:
+    with device_scene(tmp_path_factory.mktemp("audit"), slice_of=slice_with_shared_devices) as scene:
         scene.ask("POST", TEMPLATES, {"metadata": {"name": "large"}, "spec": {"spec": share_spec("2500Mi")}})
         yield scene
 
@@ -65,24 +51,6 @@ def scene(lab: DeviceScene) -> Iterator[DeviceScene]:
     """The cluster without workloads, claims and rules."""
     yield lab
     lab.clear()
-
-
-def results_of(claim: Object) -> list[Object]:
-    allocation = (claim.get("status") or {}).get("allocation") or {}
-    return list((allocation.get("devices") or {}).get("results", ()))
-
-
-def most_consumed(history: History) -> dict[str, int]:
-    """By pool: the largest amount of memory that claims consumed at the same time. A whole device counts as all."""
-    found, now = defaultdict[str, int](int), dict[str, list[Object]]()
-    for event in history.recorder.events:
-        now[event.name] = results_of(event.object) if event.type != "DELETED" else []
-        total = defaultdict[str, int](int)
-        for each in (each for results in now.values() for each in results):
-            total[each["pool"]] += int(exact(each["consumedCapacity"]["memory"]) if each.get("shareID") else WHOLE)
-        for pool, amount in total.items():
-            found[pool] = max(found[pool], amount)
-    return found
 
 
 def large_pod(name: str, **how: str) -> Object:
@@ -132,7 +100,7 @@ def test_a_job_gets_the_planned_shares_and_the_scheduler_writes_no_claim(scene: 
     for claim in held:
         assert claim["status"]["allocation"].keys() == stock["status"]["allocation"].keys()
         assert claim["status"]["allocation"]["devices"]["config"] == stock["status"]["allocation"]["devices"]["config"]
-    assert max(most_consumed(history).values()) <= WHOLE
+    assert max(history.most_consumed.values()) <= WHOLE
     assert scene.writes("kube-scheduler", "resourceclaims", mark) == []
 
 
@@ -151,7 +119,7 @@ def test_shares_are_never_more_than_the_capacity_beside_rivals(scene: DeviceScen
         for name, size in sizes.items():
             assert len(scene.bound(name)) in (0, size), "a gang is bound in part"
         assert history.whole
-    assert max(most_consumed(history).values()) <= WHOLE
+    assert max(history.most_consumed.values()) <= WHOLE
     written = {each.name for each in scene.writes("kube-scheduler", "resourceclaims", mark)}
     assert [each for each in written if each.startswith(tuple(sizes))] == []
 
@@ -181,7 +149,7 @@ def test_a_share_beyond_the_capacity_is_yielded_and_others_get_what_it_leaves(sc
         scene.wait(lambda: not scene.rules(), "the rules to be gone, although the other claim has its share")
         scene.ask("POST", PODS, pod("small", "", nodeSelector={"kubernetes.io/hostname": first[0]}))
         scene.wait(lambda: scene.bound("small"), "another pod to get a share of what is left")
-    assert [pool for pool, amount in most_consumed(history).items() if amount > WHOLE] == first
+    assert [pool for (pool, _), amount in history.most_consumed.items() if amount > WHOLE] == first
 
 
 @pytest.mark.long
@@ -215,7 +183,7 @@ def crashed(scene: DeviceScene, number: int) -> int:
             scene.wait(whole, f"{name} to be bound")
             scene.wait(lambda: not scene.rules(), "the rules to be gone")
             scene.wait(lambda: not scene.leftovers(), "the probes to be gone")
-    assert max(most_consumed(history).values()) <= WHOLE, number
+    assert max(history.most_consumed.values()) <= WHOLE, number
     assert scene.writes("kube-scheduler", "resourceclaims", mark) == [], number
     scene.clear()
     return len(first.writes)
