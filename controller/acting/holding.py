@@ -233,7 +233,7 @@ def _refused(refusal: str) -> Effects:
 
 def _doubled_text(devices: DevicePlan) -> str:
     """Return the message about a device that two claims have, of which the controller has allocated neither."""
-    claim, device, holder = next(devices.doubles())
+    claim, device, holder = devices.doubles[0]
     name = f"device {device.device} of pool {device.pool}"
     keys = claim.claim.key if claim.claim is not None else "", holder.key
     if device in claim.shares:

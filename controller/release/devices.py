@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, NamedTuple
 from uuid import NAMESPACE_OID, uuid5
 
@@ -42,7 +43,7 @@ class _Part(NamedTuple):
         return cls(device, None if amounts is None else frozenset(amounts.items()))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlannedClaim:
     """A claim of gated members, with the devices that the plan gives it.
 
@@ -53,7 +54,7 @@ class PlannedClaim:
     claim: ResourceClaim | None
     pods: tuple[Pod, ...]
 
-    @property
+    @cached_property
     def as_planned(self) -> bool:
         """Whether the claim has exactly the planned devices, and consumes the planned amounts of shared ones."""
         if self.claim is None or self.claim.status.allocation is None:
@@ -82,7 +83,7 @@ class PlannedClaim:
         """The planned devices of which the claim takes all or a share, so those for administration are left out."""
         return tuple(dict.fromkeys(each.device for each in self.allocation.devices if not each.admin_access))
 
-    @property
+    @cached_property
     def shares(self) -> Mapping[DeviceId, Amounts]:
         """By shared device: the amounts of its capacities that the claim is planned to consume."""
         found = defaultdict[DeviceId, list[Amounts]](list)
@@ -99,7 +100,7 @@ class PlannedClaim:
         return f"the ResourceClaim {self.allocation.pod_claim} of pod {', '.join(self.allocation.pods)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DevicePlan:
     """The claims of a plan whose members are still gated, as the cluster shows them now.
 
@@ -164,37 +165,42 @@ class DevicePlan:
 
         :param stays: whether another claim counts.
         """
-        return self._rivals(claim, stays, (*self.claims, *self.awaited))
+        return self._rivals(claim, stays, self._planned)
 
     def _rivals(
-        self, claim: PlannedClaim, stays: Callable[[ResourceClaim], bool], consuming: Iterable[PlannedClaim]
+        self, claim: PlannedClaim, stays: Callable[[ResourceClaim], bool], consumed: Mapping[DeviceId, Amounts]
     ) -> Iterator[tuple[DeviceId, ResourceClaim]]:
-        """Yield what `rivals` does. `consuming`: the claims of the plan whose shares count."""
+        """Yield what `rivals` does. `consumed`: by shared device, what the plan consumes."""
         own, shares = claim.claim.metadata.uid if claim.claim is not None else "", claim.shares
         for device in claim.devices:
             for holder in self.view.holders.get(device, ()):
                 if holder.metadata.uid != own and stays(holder):
                     yield device, holder
-            sharers = self._sharers(device, stays)
-            if device not in shares or self._exceeded(device, sharers, consuming):
-                yield from ((device, sharer) for sharer in {each.key: each for each, _ in sharers}.values())
+            capacity = self.view.partitions.shared_capacity.get(device, {}) if device in shares else None
+            every = self._sharers.get(device, ())
+            if capacity is None or exceeds(total((consumed[device], *(amounts for _, amounts in every))), capacity):
+                # Only here, because `stays` is asked about each claim.
+                sharers = [each for each in every if stays(each[0])]
+                amounts = total((consumed.get(device, {}), *(each for _, each in sharers)))
+                if capacity is None or exceeds(amounts, capacity):
+                    yield from ((device, sharer) for sharer in {each.key: each for each, _ in sharers}.values())
             yield from ((device, holder) for holder in self._beside(device, stays))
 
-    def _sharers(
-        self, device: DeviceId, stays: Callable[[ResourceClaim], bool]
-    ) -> Sequence[tuple[ResourceClaim, Amounts]]:
-        """Return the shares that claims outside the plan have of a device, with the consumed amounts."""
-        own = {claim.claim.metadata.uid for claim in self.claims if claim.claim is not None}
-        every = self.view.sharers.get(device, ())
-        return [(each, amounts) for each, amounts in every if each.metadata.uid not in own and stays(each)]
+    @cached_property
+    def _planned(self) -> Mapping[DeviceId, Amounts]:
+        """By shared device: the amounts that the plan consumes."""
+        return _consumed((*self.claims, *self.awaited))
 
-    def _exceeded(
-        self, device: DeviceId, sharers: Iterable[tuple[ResourceClaim, Amounts]], consuming: Iterable[PlannedClaim]
-    ) -> bool:
-        """Return whether these claims of the plan and these shares of others consume more than the device has."""
-        planned = (each.shares.get(device, {}) for each in consuming)
-        amounts = total((*planned, *(each for _, each in sharers)))
-        return exceeds(amounts, self.view.partitions.shared_capacity.get(device, {}))
+    @cached_property
+    def _sharers(self) -> Mapping[DeviceId, Sequence[tuple[ResourceClaim, Amounts]]]:
+        """By planned device: the claims outside the plan that have a share, with the consumed amounts."""
+        own = {claim.claim.metadata.uid for claim in self.claims if claim.claim is not None}
+        devices = {device for claim in (*self.claims, *self.awaited) for device in claim.devices}
+        return {
+            device: [each for each in self.view.sharers[device] if each[0].metadata.uid not in own]
+            for device in devices
+            if device in self.view.sharers
+        }
 
     def _beside(self, device: DeviceId, stays: Callable[[ResourceClaim], bool]) -> Iterator[ResourceClaim]:
         """Yield the claims of others on other devices that overdraw the counters of this planned device."""
@@ -222,19 +228,30 @@ class DevicePlan:
         A shared device counts if its claims consume more than its capacity. A device counts as well if another claim
         has a partition beside which the device cannot be allocated.
         """
-        return tuple(sorted({device for _, device, _ in self.doubles()}))
+        return tuple(sorted({device for _, device, _ in self.doubles}))
 
     @property
     def doubled_shares(self) -> frozenset[DeviceId]:
         """The shared devices among `doubled`."""
-        return frozenset(device for claim, device, _ in self.doubles() if device in claim.shares)
+        return frozenset(device for claim, device, _ in self.doubles if device in claim.shares)
 
-    def doubles(self) -> Iterator[tuple[PlannedClaim, DeviceId, ResourceClaim]]:
-        """Yield the doubled devices, each with the claim of the plan that has it and with the other claim."""
+    @cached_property
+    def doubles(self) -> tuple[tuple[PlannedClaim, DeviceId, ResourceClaim], ...]:
+        """The doubled devices, each with the claim of the plan that has it and with the other claim."""
         held = [each for each in self.claims if each.as_planned]
-        for claim in held:
-            for device, rival in self._rivals(claim, lambda _: True, held):
-                yield claim, device, rival
+        consumed = _consumed(held)
+        return tuple(
+            (claim, device, rival) for claim in held for device, rival in self._rivals(claim, lambda _: True, consumed)
+        )
+
+
+def _consumed(claims: Iterable[PlannedClaim]) -> Mapping[DeviceId, Amounts]:
+    """Return by shared device what these claims are planned to consume together."""
+    found = defaultdict[DeviceId, list[Amounts]](list)
+    for claim in claims:
+        for device, amounts in claim.shares.items():
+            found[device].append(amounts)
+    return {device: total(amounts) for device, amounts in found.items()}
 
 
 def device_plan(gang: Gang, record: PlanRecord, view: DeviceView) -> DevicePlan:
