@@ -17,6 +17,7 @@ from planning.messages.wording import (
     NEAREST_COLUMNS,
     compressed,
     device_row,
+    devices_text,
     fitting,
     nearest_row,
     pods,
@@ -110,15 +111,17 @@ def _members(decision: Decision) -> Text:
 
 def _devices(assignment: Assignment) -> str:
     """Return the devices of a member by request: `gpu: gpu-0, gpu-1`. The name of a pool that is not the node's is
-    written before the device.
+    written before the device, and what the member consumes of a shared device after it.
     """
-    by_request: dict[str, list[str]] = {}
-    for claim in assignment.devices:
-        for each in claim.devices:
-            device = each.device
-            name = device.device if device.pool == assignment.node else f"{device.pool}/{device.device}"
-            by_request.setdefault(each.request, []).append(name)
-    return "; ".join(f"{request}: {compressed(names)}" for request, names in by_request.items())
+    return devices_text(
+        (
+            each.request,
+            each.device.device if each.device.pool == assignment.node else f"{each.device.pool}/{each.device.device}",
+            dict(each.consumed),
+        )
+        for claim in assignment.devices
+        for each in claim.devices
+    )
 
 
 def _pod_name(assignment: Assignment, decision: Decision) -> str:

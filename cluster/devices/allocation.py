@@ -1,7 +1,11 @@
 """Which devices a ResourceClaim gets: the planner's answer, and what a claim's `status.allocation` says."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import NamedTuple
+
+from kube.quantities import exact
 
 
 class DeviceId(NamedTuple):
@@ -29,6 +33,11 @@ class AllocatedDevice:
     admin_access: bool = False
     shared: bool = False
     consumed: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def amounts(self) -> Mapping[str, Decimal]:
+        """The consumed amounts, by the name of the capacity. Empty if the device is not shared."""
+        return {name: exact(amount) for name, amount in self.consumed}
 
 
 @dataclass(frozen=True, slots=True)

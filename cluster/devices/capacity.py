@@ -4,7 +4,7 @@ The rules are those of the stock scheduler's allocator in 1.37.1 (dynamic-resour
 `consumable_capacity.go`). The feature is beta and on by default since Kubernetes 1.36 (DRAConsumableCapacity).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 from kube.devices import CapacityPolicy, CapacityRange, CapacityRequirements, Device
@@ -65,6 +65,20 @@ def _in_range(request: Decimal, valid: CapacityRange) -> Decimal | None:
         steps, rest = divmod(amount - least, step)
         amount = least + step * (steps + 1 if rest else steps)
     return amount if valid.max is None or amount <= exact(valid.max) else None
+
+
+def total(amounts: Iterable[Amounts]) -> Amounts:
+    """Return the sum of amounts, by the name of the capacity."""
+    found: dict[str, Decimal] = {}
+    for each in amounts:
+        for name, amount in each.items():
+            found[name] = found.get(name, Decimal(0)) + amount
+    return found
+
+
+def exceeds(amounts: Amounts, capacity: Amounts) -> bool:
+    """Return whether the amounts are more than the capacities of a device. Capacities that it lacks do not count."""
+    return any(amounts.get(name, Decimal(0)) > whole for name, whole in capacity.items())
 
 
 def written(amounts: Amounts) -> tuple[tuple[str, str], ...]:

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from cluster.devices.allocation import DeviceId
+from cluster.devices.capacity import Amounts, exceeds, total
 from cluster.devices.extended_resources import classes_by_resource
 from cluster.devices.partitions import NO_PARTITIONS, Partitions
 from kube.devices import DeviceClass, DeviceRequestAllocationResult, DeviceTaintRule, ResourceClaim
 from kube.keys import DEVICE_RULE, SYSTEM_NAMESPACE, TAKING
+from kube.quantities import exact
 
 CLAIMS_PATH = "/apis/resource.k8s.io/v1/resourceclaims"
 """The API path of the ResourceClaims of all namespaces. Kubernetes 1.34 and later serve it."""
@@ -60,6 +62,42 @@ class DeviceView:
         return {device: tuple(claims) for device, claims in found.items()}
 
     @cached_property
+    def sharers(self) -> Mapping[DeviceId, tuple[tuple[ResourceClaim, Amounts], ...]]:
+        """By device: the allocated claims that share it, each with the amounts of capacity that it consumes.
+
+        A claim that has several shares of a device is there for each of them.
+        """
+        found = defaultdict[DeviceId, list[tuple[ResourceClaim, Amounts]]](list)
+        for claim in self.claims:
+            for device in devices_of_claim(claim):
+                if not device.admin_access and device.share_id:
+                    found[device_id(device)].append((claim, amounts_of(device)))
+        return {device: tuple(shares) for device, shares in found.items()}
+
+    @cached_property
+    def users(self) -> Mapping[DeviceId, tuple[ResourceClaim, ...]]:
+        """By device: the allocated claims that have it for themselves or share it, each once."""
+        found = defaultdict[DeviceId, dict[str, ResourceClaim]](dict)
+        for device, claims in self.holders.items():
+            found[device] |= {claim.key: claim for claim in claims}
+        for device, shares in self.sharers.items():
+            found[device] |= {claim.key: claim for claim, _ in shares}
+        return {device: tuple(claims.values()) for device, claims in found.items()}
+
+    def has_room(self, device: DeviceId, amounts: Amounts | None) -> bool:
+        """Return whether the scheduler could allocate the device to one more claim, as far as claims show.
+
+        :param amounts: what the claim would consume of the capacities of a shared device; None if the claim would have
+            the device for itself.
+        """
+        if device in self.holders:
+            return False
+        if amounts is None:
+            return device not in self.sharers
+        consumed = (each for _, each in self.sharers.get(device, ()))
+        return not exceeds(total((*consumed, amounts)), self.partitions.shared_capacity.get(device, {}))
+
+    @cached_property
     def by_consumer(self) -> Mapping[str, tuple[ResourceClaim, ...]]:
         """By UID of a pod: the allocated claims that are reserved for it."""
         found = defaultdict[str, list[ResourceClaim]](list)
@@ -95,6 +133,11 @@ def devices_of_claim(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResul
 def device_id(result: DeviceRequestAllocationResult) -> DeviceId:
     """Return the identity of an allocated device."""
     return DeviceId(result.driver, result.pool, result.device)
+
+
+def amounts_of(result: DeviceRequestAllocationResult) -> Amounts:
+    """Return the amounts of capacity that an allocated share consumes; empty if the device is not shared."""
+    return {name: exact(amount) for name, amount in result.consumed_capacity.items()}
 
 
 def consumers(claim: ResourceClaim) -> frozenset[str]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from cluster.devices.allocation import DeviceId
+from cluster.devices.capacity import Amounts
 from kube.devices import ResourceSlice
 from kube.quantities import exact
 
@@ -23,22 +24,37 @@ class CounterKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Partitions:
-    """The counters of all pools, and what devices consume of them. `slices`: all ResourceSlices of the cluster."""
+    """The counters of all pools, what devices consume of them, and the capacities that claims share.
+
+    `slices`: all ResourceSlices of the cluster.
+    """
 
     slices: Sequence[ResourceSlice] = ()
 
     @cached_property
     def _newest(self) -> Sequence[ResourceSlice]:
-        """The slices that count: those of the highest generation of each pool with counters."""
+        """The slices that count: those of the highest generation of each pool with counters or shared devices."""
         newest: dict[tuple[str, str], int] = {}
-        partitioned = set[tuple[str, str]]()
+        counting = set[tuple[str, str]]()
         for each in self.slices:
             at = each.spec.driver, each.spec.pool.name
             newest[at] = max(newest.get(at, 0), each.spec.pool.generation)
-            if each.spec.shared_counters:
-                partitioned.add(at)
-        counting = ((each, (each.spec.driver, each.spec.pool.name)) for each in self.slices)
-        return [each for each, at in counting if at in partitioned and each.spec.pool.generation == newest[at]]
+            if each.spec.shared_counters or any(one.allow_multiple_allocations for one in each.spec.devices):
+                counting.add(at)
+        of_pools = ((each, (each.spec.driver, each.spec.pool.name)) for each in self.slices)
+        return [each for each, at in of_pools if at in counting and each.spec.pool.generation == newest[at]]
+
+    @cached_property
+    def shared_capacity(self) -> Mapping[DeviceId, Amounts]:
+        """The capacities of each device that several claims can share. Other devices are left out."""
+        return {
+            DeviceId(each.spec.driver, each.spec.pool.name, device.name): {
+                name: exact(capacity.value) for name, capacity in device.capacity.items()
+            }
+            for each in self._newest
+            for device in each.spec.devices
+            if device.allow_multiple_allocations
+        }
 
     @cached_property
     def limits(self) -> Mapping[CounterKey, Decimal]:

@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from cluster.devices.allocation import DeviceId
 from cluster.devices.holdings import DeviceView
 from controller.acting.probe import PODS_PATH, PROBE, PROBE_PRIORITY_CLASS, Probes, never_run
 from controller.release.devices import Wanted
@@ -121,7 +120,8 @@ class TaintProbes(ClaimProbes):
     probe's condition is not Unschedulable, and another probe is sent.
 
     The scheduler also refuses a probe whose device another claim has. So a probe proves nothing if its device was free
-    when the probe was sent and is allocated when it has been tried.
+    when the probe was sent and is allocated when it has been tried. A shared device counts as free while its capacity
+    suffices for the probe.
     """
 
     kind = "taints"
@@ -129,14 +129,14 @@ class TaintProbes(ClaimProbes):
     def __init__(self, writer: Writer) -> None:
         super().__init__(writer)
         self._asked: dict[str, Wanted] = {}
-        self._device: DeviceId | None = None
-        """The device that the present probe wants; None if it was not free when the probe was sent."""
-        self._allocated: Collection[DeviceId] = ()
-        """The devices that have a claim at present."""
+        self._last: Wanted | None = None
+        """The device and the claim of the present probe."""
+        self._view = DeviceView()
+        """The claims at present."""
 
     def read_with(self, pods: Iterable[Pod], view: DeviceView) -> None:
         """Check whether the scheduler has tried the present probe, and whether its device is still free."""
-        self._allocated = view.holders
+        self._view = view
         super().read_with(pods, view)
 
     def ask(self, plan_id: str, wanted: Wanted) -> bool:
@@ -154,14 +154,14 @@ class TaintProbes(ClaimProbes):
         if not asked:
             return None
         last = max(asked, key=lambda each: each.version)
-        self._device = last.device
+        self._last = last
         field = {"key": "metadata.name", "operator": "In", "values": [last.node]}
         terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
         affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
         return self._with_claim(last.spec, nodeSelector={}, affinity=affinity, tolerations=[{"operator": "Exists"}])
 
     def _proves(self, probe: Pod) -> bool:
-        if self._device in self._allocated:
+        if self._last is not None and not self._last.is_free(self._view):
             return False
         return any(each.type == "PodScheduled" and each.reason == _UNSCHEDULABLE for each in probe.status.conditions)
 

@@ -159,10 +159,14 @@ class DeviceHolder:
         claim has it. So the device is tainted first, and stays tainted until the other claim has ended. A probe can
         only show that the scheduler has seen a rule of a whole pool, so the pool is tainted meanwhile, too. Rules come
         by one watch: the scheduler sees the rule of the device before the end of the rule of the pool.
+
+        A share needs no rule: the scheduler adds up what claims consume of a device, so it counts no more as free than
+        the plan gives up.
         """
-        if devices.view.taints:
+        alone = [device for device in doubled if device not in devices.doubled_shares]
+        if alone and devices.view.taints:
             existing = {each.metadata.name for each in devices.view.rules}
-            rules = [yielding_rule(devices.plan_id, device) for device in doubled]
+            rules = [yielding_rule(devices.plan_id, device) for device in alone]
             rules += [taking_rule(devices.plan_id, pool) for pool in devices.untainted]
             missing = [each for each in rules if each["metadata"]["name"] not in existing]
             if missing:
@@ -229,15 +233,14 @@ def _refused(refusal: str) -> Effects:
 
 def _doubled_text(devices: DevicePlan) -> str:
     """Return the message about a device that two claims have, of which the controller has allocated neither."""
-    claim, device, holder = next(
-        (claim.claim, device, holder)
-        for claim in devices.claims
-        if claim.as_planned and claim.claim is not None
-        for device, holder in devices.rivals(claim)
-    )
+    claim, device, holder = devices.doubles[0]
+    name = f"device {device.device} of pool {device.pool}"
+    keys = claim.claim.key if claim.claim is not None else "", holder.key
+    if device in claim.shares:
+        both = f"ResourceClaim {keys[0]} and ResourceClaim {keys[1]}"
+        return f"{name} is shared by {both} beyond its capacity: delete the pods of one of them"
     return (
-        f"device {device.device} of pool {device.pool} is allocated to ResourceClaim {claim.key} and to ResourceClaim "
-        f"{holder.key}: delete the pods of one of them"
+        f"{name} is allocated to ResourceClaim {keys[0]} and to ResourceClaim {keys[1]}: delete the pods of one of them"
     )
 
 
@@ -257,4 +260,4 @@ def _is_free(rule: DeviceTaintRule, view: DeviceView) -> bool:
     if selector is None:
         return True
     device = DeviceId(selector.driver or "", selector.pool or "", selector.device or "")
-    return len(view.holders.get(device, ())) == 0
+    return device not in view.users

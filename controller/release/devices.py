@@ -4,15 +4,20 @@ The state is in the cluster: the allocations of the claims, and the DeviceTaintR
 """
 
 import hashlib
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
 from typing import Any, NamedTuple
+from uuid import NAMESPACE_OID, uuid5
 
 import msgspec
 
-from cluster.devices.allocation import ClaimAllocation, DeviceId
+from cluster.devices.allocation import AllocatedDevice, ClaimAllocation, DeviceId
+from cluster.devices.capacity import Amounts, exceeds, total
 from cluster.devices.extended_resources import provided_by_classes
-from cluster.devices.holdings import DeviceView, consumers, device_id, devices_of_claim
+from cluster.devices.holdings import DeviceView, amounts_of, consumers, device_id, devices_of_claim
 from controller.release.records import PlanRecord
 from gangs.model import Gang
 from kube.devices import DeviceClaim, DeviceTaintRule, DeviceTaintSelector, ExactDeviceRequest, ResourceClaim
@@ -26,7 +31,19 @@ _MOST_TOLERATIONS = 16
 """The most tolerations that the API server accepts in a request for devices (`DeviceTolerationsMaxLength`)."""
 
 
-@dataclass(frozen=True, slots=True)
+class _Part(NamedTuple):
+    """A device, or a share of one. `amounts`: what the share consumes of each capacity; None for a whole device."""
+
+    device: DeviceId
+    amounts: frozenset[tuple[str, Decimal]] | None
+
+    @classmethod
+    def of(cls, device: DeviceId, amounts: Amounts | None) -> "_Part":
+        """Return the device, or the share that consumes these amounts."""
+        return cls(device, None if amounts is None else frozenset(amounts.items()))
+
+
+@dataclass(frozen=True)
 class PlannedClaim:
     """A claim of gated members, with the devices that the plan gives it.
 
@@ -37,12 +54,16 @@ class PlannedClaim:
     claim: ResourceClaim | None
     pods: tuple[Pod, ...]
 
-    @property
+    @cached_property
     def as_planned(self) -> bool:
-        """Whether the claim has exactly the planned devices."""
+        """Whether the claim has exactly the planned devices, and consumes the planned amounts of shared ones."""
         if self.claim is None or self.claim.status.allocation is None:
             return False
-        return set(map(device_id, devices_of_claim(self.claim))) == {each.device for each in self.allocation.devices}
+        results = devices_of_claim(self.claim)
+        got = Counter(_Part.of(device_id(each), amounts_of(each) if each.share_id else None) for each in results)
+        return got == Counter(
+            _Part.of(each.device, each.amounts if each.shared else None) for each in self.allocation.devices
+        )
 
     @property
     def held(self) -> bool:
@@ -58,9 +79,18 @@ class PlannedClaim:
         return {pod.metadata.uid for pod in self.pods} <= consumers(self.claim)
 
     @property
-    def exclusive(self) -> tuple[DeviceId, ...]:
-        """The planned devices that no other claim may have."""
-        return tuple(each.device for each in self.allocation.devices if not each.admin_access)
+    def devices(self) -> tuple[DeviceId, ...]:
+        """The planned devices of which the claim takes all or a share, so those for administration are left out."""
+        return tuple(dict.fromkeys(each.device for each in self.allocation.devices if not each.admin_access))
+
+    @cached_property
+    def shares(self) -> Mapping[DeviceId, Amounts]:
+        """By shared device: the amounts of its capacities that the claim is planned to consume."""
+        found = defaultdict[DeviceId, list[Amounts]](list)
+        for each in self.allocation.devices:
+            if each.shared:
+                found[each.device].append(each.amounts)
+        return {device: total(amounts) for device, amounts in found.items()}
 
     @property
     def text(self) -> str:
@@ -70,7 +100,7 @@ class PlannedClaim:
         return f"the ResourceClaim {self.allocation.pod_claim} of pod {', '.join(self.allocation.pods)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DevicePlan:
     """The claims of a plan whose members are still gated, as the cluster shows them now.
 
@@ -107,7 +137,7 @@ class DevicePlan:
     @property
     def pools(self) -> tuple[Pool, ...]:
         """The pools of the planned devices, in natural order."""
-        return tuple(sorted({(each.driver, each.pool) for claim in self.claims for each in claim.exclusive}))
+        return tuple(sorted({(each.driver, each.pool) for claim in self.claims for each in claim.devices}))
 
     @property
     def rules(self) -> tuple[DeviceTaintRule, ...]:
@@ -126,19 +156,51 @@ class DevicePlan:
     def rivals(
         self, claim: PlannedClaim, stays: Callable[[ResourceClaim], bool] = lambda _: True
     ) -> Iterator[tuple[DeviceId, ResourceClaim]]:
-        """Yield each other claim that has a planned device of this claim for itself, with the device.
+        """Yield each other claim that keeps a planned device from this claim, with the device.
 
-        A partition of the same physical device counts, too, if the plan's devices and the partitions of other claims
+        Such a claim has the device for itself, or has a share of a device that this claim is to have for itself. The
+        claims that share a device with this claim count if they and the plan consume more than its capacity. A
+        partition of the same physical device counts, too, if the plan's devices and the partitions of other claims
         overdraw a counter.
 
         :param stays: whether another claim counts.
         """
-        own = claim.claim.metadata.uid if claim.claim is not None else ""
-        for device in claim.exclusive:
+        return self._rivals(claim, stays, self._planned)
+
+    def _rivals(
+        self, claim: PlannedClaim, stays: Callable[[ResourceClaim], bool], consumed: Mapping[DeviceId, Amounts]
+    ) -> Iterator[tuple[DeviceId, ResourceClaim]]:
+        """Yield what `rivals` does. `consumed`: by shared device, what the plan consumes."""
+        own, shares = claim.claim.metadata.uid if claim.claim is not None else "", claim.shares
+        for device in claim.devices:
             for holder in self.view.holders.get(device, ()):
                 if holder.metadata.uid != own and stays(holder):
                     yield device, holder
+            capacity = self.view.partitions.shared_capacity.get(device, {}) if device in shares else None
+            every = self._sharers.get(device, ())
+            if capacity is None or exceeds(total((consumed[device], *(amounts for _, amounts in every))), capacity):
+                # Only here, because `stays` is asked about each claim.
+                sharers = [each for each in every if stays(each[0])]
+                amounts = total((consumed.get(device, {}), *(each for _, each in sharers)))
+                if capacity is None or exceeds(amounts, capacity):
+                    yield from ((device, sharer) for sharer in {each.key: each for each, _ in sharers}.values())
             yield from ((device, holder) for holder in self._beside(device, stays))
+
+    @cached_property
+    def _planned(self) -> Mapping[DeviceId, Amounts]:
+        """By shared device: the amounts that the plan consumes."""
+        return _consumed((*self.claims, *self.awaited))
+
+    @cached_property
+    def _sharers(self) -> Mapping[DeviceId, Sequence[tuple[ResourceClaim, Amounts]]]:
+        """By planned device: the claims outside the plan that have a share, with the consumed amounts."""
+        own = {claim.claim.metadata.uid for claim in self.claims if claim.claim is not None}
+        devices = {device for claim in (*self.claims, *self.awaited) for device in claim.devices}
+        return {
+            device: [each for each in self.view.sharers[device] if each[0].metadata.uid not in own]
+            for device in devices
+            if device in self.view.sharers
+        }
 
     def _beside(self, device: DeviceId, stays: Callable[[ResourceClaim], bool]) -> Iterator[ResourceClaim]:
         """Yield the claims of others on other devices that overdraw the counters of this planned device."""
@@ -146,11 +208,11 @@ class DevicePlan:
         counters = partitions.consumption.get(device, {}).keys()
         if not counters:
             return
-        planned = {each for claim in self.claims for each in claim.exclusive}
+        planned = {each for claim in self.claims for each in claim.devices}
         own = {claim.claim.metadata.uid for claim in self.claims if claim.claim is not None}
         others = {
             other: [each for each in holders if each.metadata.uid not in own and stays(each)]
-            for other, holders in self.view.holders.items()
+            for other, holders in self.view.users.items()
             if other not in planned and not counters.isdisjoint(partitions.consumption.get(other, {}))
         }
         present = [other for other, holders in others.items() if holders]
@@ -163,10 +225,33 @@ class DevicePlan:
     def doubled(self) -> tuple[DeviceId, ...]:
         """The devices that a claim of the plan has and another claim, too.
 
-        A device counts as well if another claim has a partition beside which the device cannot be allocated.
+        A shared device counts if its claims consume more than its capacity. A device counts as well if another claim
+        has a partition beside which the device cannot be allocated.
         """
-        held = (each for each in self.claims if each.as_planned)
-        return tuple(sorted({device for claim in held for device, _ in self.rivals(claim)}))
+        return tuple(sorted({device for _, device, _ in self.doubles}))
+
+    @property
+    def doubled_shares(self) -> frozenset[DeviceId]:
+        """The shared devices among `doubled`."""
+        return frozenset(device for claim, device, _ in self.doubles if device in claim.shares)
+
+    @cached_property
+    def doubles(self) -> tuple[tuple[PlannedClaim, DeviceId, ResourceClaim], ...]:
+        """The doubled devices, each with the claim of the plan that has it and with the other claim."""
+        held = [each for each in self.claims if each.as_planned]
+        consumed = _consumed(held)
+        return tuple(
+            (claim, device, rival) for claim in held for device, rival in self._rivals(claim, lambda _: True, consumed)
+        )
+
+
+def _consumed(claims: Iterable[PlannedClaim]) -> Mapping[DeviceId, Amounts]:
+    """Return by shared device what these claims are planned to consume together."""
+    found = defaultdict[DeviceId, list[Amounts]](list)
+    for claim in claims:
+        for device, amounts in claim.shares.items():
+            found[device].append(amounts)
+    return {device: total(amounts) for device, amounts in found.items()}
 
 
 def device_plan(gang: Gang, record: PlanRecord, view: DeviceView) -> DevicePlan:
@@ -300,7 +385,7 @@ def allocation_status(planned: PlannedClaim, view: DeviceView, now: str) -> dict
 
     An allocation that is as planned already stays word by word. Otherwise the fields are those that kube-scheduler
     writes (dynamic-resource-allocation, `structured`): the devices, with the tolerations of their requests; the
-    parameters of classes and claim; the node; the time.
+    identifier and the consumed capacity of each share; the parameters of classes and claim; the node; the time.
 
     :param now: the present time, RFC 3339.
     """
@@ -325,8 +410,9 @@ def allocation_status(planned: PlannedClaim, view: DeviceView, now: str) -> dict
             "device": each.device.device,
             **({"adminAccess": True} if each.admin_access else {}),
             **_tolerations(requests.get(each.request)),
+            **(_share(each, f"{claim.metadata.uid}/{now}/{place}") if each.shared else {}),
         }
-        for each in planned.allocation.devices
+        for place, each in enumerate(planned.allocation.devices)
     ]
     used = list(dict.fromkeys(each.request for each in planned.allocation.devices))
     config = [
@@ -343,6 +429,17 @@ def allocation_status(planned: PlannedClaim, view: DeviceView, now: str) -> dict
         "allocationTimestamp": now,
     }
     return status
+
+
+def _share(device: AllocatedDevice, key: str) -> dict[str, Any]:
+    """Return the fields of a share: an identifier that no other share of the device has, and the consumed amounts.
+
+    kube-scheduler counts a device without `shareID` as allocated to one claim only (`allocateddevices.go`).
+
+    :param key: from which the identifier is derived, so that equal writes are equal.
+    """
+    consumed = {"consumedCapacity": dict(device.consumed)} if device.consumed else {}
+    return {"shareID": str(uuid5(NAMESPACE_OID, key)), **consumed}
 
 
 def _requests(spec: DeviceClaim) -> Iterator[tuple[str, ExactDeviceRequest]]:
@@ -371,13 +468,19 @@ class Wanted:
 
     `version`: the resourceVersion of the rule that taints the pool, as a number. `node` and `spec`: the probe goes to
     this node and has a claim with this spec. `device`: the device that it could get; None if all planned devices
-    are allocated, so that a refusal does not prove that the scheduler has seen the rules.
+    are allocated, so that a refusal does not prove that the scheduler has seen the rules. `amounts`: what the claim
+    would consume of a shared device; None if the device is not shared.
     """
 
     version: int
     node: str
     spec: Mapping[str, Any]
     device: DeviceId | None
+    amounts: Amounts | None = None
+
+    def is_free(self, view: DeviceView) -> bool:
+        """Return whether the probe could get the device now, as far as claims show."""
+        return self.device is None or view.has_room(self.device, self.amounts)
 
 
 def wanting(devices: DevicePlan) -> Wanted | None:
@@ -388,8 +491,8 @@ def wanting(devices: DevicePlan) -> Wanted | None:
     the probe tolerates all taints of the device except those of the plan. A refusal for another taint would show
     nothing.
     """
-    holders = devices.view.holders
-    found = max(_tainted(devices), key=lambda each: (each.device not in holders, each.version), default=None)
+    view = devices.view
+    found = max(_tainted(devices), key=lambda e: (view.has_room(e.device, e.amounts), e.version), default=None)
     if found is None:
         return None
     exactly: dict[str, Any] = {
@@ -398,17 +501,24 @@ def wanting(devices: DevicePlan) -> Wanted | None:
     }
     if tolerations := _tolerations_of_others(devices, found.device):
         exactly["tolerations"] = tolerations
+    if found.request.capacity is not None:
+        exactly["capacity"] = msgspec.to_builtins(found.request.capacity)
     spec = {"devices": {"requests": [{"name": "probe", "exactly": exactly}]}}
-    return Wanted(found.version, found.node, spec, None if found.device in holders else found.device)
+    free = found.device if view.has_room(found.device, found.amounts) else None
+    return Wanted(found.version, found.node, spec, free, found.amounts)
 
 
 class _Tainted(NamedTuple):
-    """A planned device in a pool that a rule of the plan taints. `version`: the rule's resourceVersion."""
+    """A planned device in a pool that a rule of the plan taints. `version`: the rule's resourceVersion.
+
+    `amounts`: what the request consumes of a shared device; None if the device is not shared.
+    """
 
     version: int
     device: DeviceId
     node: str
     request: ExactDeviceRequest
+    amounts: Amounts | None
 
 
 def _tainted(devices: DevicePlan) -> Iterator[_Tainted]:
@@ -423,7 +533,8 @@ def _tainted(devices: DevicePlan) -> Iterator[_Tainted]:
         for each in planned.allocation.devices:
             version = versions.get((each.device.driver, each.device.pool))
             if version is not None and not each.admin_access and each.request in requests:
-                yield _Tainted(version, each.device, planned.allocation.node, requests[each.request])
+                amounts = each.amounts if each.shared else None
+                yield _Tainted(version, each.device, planned.allocation.node, requests[each.request], amounts)
 
 
 def _tolerations_of_others(devices: DevicePlan, device: DeviceId) -> list[dict[str, str]]:

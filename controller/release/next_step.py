@@ -5,7 +5,7 @@ gates, nominations and the plan in the Gang's status. So a controller that was k
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -451,7 +451,7 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
         return Nominate(missing)
     running = tuple(v for v in victims if not situation.live[v.uid].terminating)
     devices = device_plan(situation.gang, record, situation.devices)
-    step = _before_devices_are_held(devices, running) if devices.claims else None
+    step = _before_devices_are_held(devices, running, _giving_way(situation, victims)) if devices.claims else None
     if step is not None or running:
         return step or Evict(running)
     let_go = (each for each in situation.gang.not_lost if not each.pod.gated_by(GATE) or _has_place(each, record))
@@ -464,10 +464,13 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
     return Release(ready) if ready and not predecessors else _while_pods_come(situation, planned, predecessors)
 
 
-def _before_devices_are_held(devices: DevicePlan, running: tuple[PlannedVictim, ...]) -> Step | None:
+def _before_devices_are_held(
+    devices: DevicePlan, running: tuple[PlannedVictim, ...], gives_way: Callable[[ResourceClaim], bool]
+) -> Step | None:
     """Return the step that is due before all claims have their devices and no rule is left; None if none is.
 
     :param running: the victims that are still to be evicted.
+    :param gives_way: whether another claim will soon be without devices.
     """
     step: Step | None = None
     if not devices.view.known:
@@ -485,7 +488,9 @@ def _before_devices_are_held(devices: DevicePlan, running: tuple[PlannedVictim, 
         step = Untaint(devices, devices.rules) if devices.rules else None
     elif not running:
         holders = tuple(each for claim in devices.unheld for each in devices.rivals(claim))
-        step = AwaitDevices(holders) if holders else Hold(devices, devices.unheld)
+        # Of the claims that share a device, only some have to give way.
+        leaving = tuple({(at, one.key): (at, one) for at, one in holders if gives_way(one)}.values())
+        step = AwaitDevices(leaving or holders) if holders else Hold(devices, devices.unheld)
     return step
 
 
@@ -496,20 +501,32 @@ def _devices_taken(situation: Situation, record: PlanRecord, victims: Iterable[P
     """
     if not record.claims:
         return ""
-    devices, going = device_plan(situation.gang, record, situation.devices), {each.uid for each in victims}
+    devices, gives_way = device_plan(situation.gang, record, situation.devices), _giving_way(situation, victims)
     given_up = {each.metadata.uid for each in devices.misallocated}
 
     def stays(holder: ResourceClaim) -> bool:
-        return holder.metadata.uid not in given_up and not _gives_way(holder, situation, going)
+        return holder.metadata.uid not in given_up and not gives_way(holder)
 
     for claim in (*devices.claims, *devices.awaited):
         if claim.as_planned:
             continue
         for device, holder in devices.rivals(claim, stays):
-            used = {device_id(each) for each in devices_of_claim(holder)}
+            name = f"device {device.device} of pool {device.pool}"
+            used = {device_id(each): bool(each.share_id) for each in devices_of_claim(holder)}
+            if device in claim.shares and used.get(device):
+                return f"{name} has too little capacity left beside ResourceClaim {holder.key}"
             what = "is allocated" if device in used else "shares counters with a device that is allocated"
-            return f"device {device.device} of pool {device.pool} {what} to ResourceClaim {holder.key}"
+            return f"{name} {what} to ResourceClaim {holder.key}"
     return ""
+
+
+def _giving_way(situation: Situation, victims: Iterable[PlannedVictim]) -> Callable[[ResourceClaim], bool]:
+    """Return the function that says whether a claim will soon be without devices.
+
+    :param victims: the victims of the plan that are not gone yet.
+    """
+    going = frozenset(each.uid for each in victims)
+    return lambda holder: _gives_way(holder, situation, going)
 
 
 def _gives_way(holder: ResourceClaim, situation: Situation, going: Collection[str]) -> bool:

@@ -123,6 +123,7 @@ def claims_entry(claims: Iterable[ClaimAllocation]) -> list[dict[str, Any]]:
                     "pool": device.device.pool,
                     "device": device.device.device,
                     **({"adminAccess": True} if device.admin_access else {}),
+                    **({"consumedCapacity": dict(device.consumed)} if device.shared else {}),
                 }
                 for device in each.devices
             ],
@@ -137,6 +138,8 @@ def _claim(entry: Mapping[str, Any]) -> ClaimAllocation:
             each["request"],
             DeviceId(each["driver"], each["pool"], each["device"]),
             admin_access=bool(each.get("adminAccess")),
+            shared="consumedCapacity" in each,
+            consumed=tuple(sorted((each.get("consumedCapacity") or {}).items())),
         )
         for each in entry["devices"]
     )

@@ -4,10 +4,12 @@ kube-scheduler never takes devices from a claim, whatever the priority of the po
 itself gives up the devices of gangs that are not released (docs/decisions/0045).
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cluster.devices.allocation import AllocatedDevice, ClaimAllocation, DeviceId
+from cluster.devices.capacity import Amounts, exceeds, total
 from cluster.devices.holdings import DeviceView, consumers
 from cluster.devices.partitions import Partitions
 from cluster.eligibility.nodes import Eligibility
@@ -130,31 +132,48 @@ def device_lost(decision: Decision, cluster_view: ClusterView) -> str:
     gone = {each.uid for each in decision.evictions}
     own = {each.member.pod.metadata.uid for each in decision.assignments}
     priority = decision.gang.priority if decision.gang is not None else 0
-    for device in _planned(decision):
-        for holder in cluster_view.devices.holders.get(device, ()):
-            pods = [cluster_view.live.get(uid) for uid in consumers(holder) - gone - own]
-            if any(pod is None or not _gives_way(pod, priority) for pod in pods) or not holder.status.reserved_for:
-                return f"device {device.device} of pool {device.pool} is allocated to ResourceClaim {holder.key} by now"
+    view, planned = cluster_view.devices, list(_planned(decision))
+
+    def stays(holder: ResourceClaim) -> bool:
+        pods = [cluster_view.live.get(uid) for uid in consumers(holder) - gone - own]
+        return any(pod is None or not _gives_way(pod, priority) for pod in pods) or not holder.status.reserved_for
+
+    for device in (each.device for each in planned):
+        for holder in filter(stays, view.holders.get(device, ())):
+            return f"device {device.device} of pool {device.pool} is allocated to ResourceClaim {holder.key} by now"
+    for device, amounts in _consumed(planned).items():
+        others = [amounts for claim, amounts in view.sharers.get(device, ()) if stays(claim)]
+        if exceeds(total((*others, amounts)), view.partitions.shared_capacity.get(device, {})):
+            return f"device {device.device} of pool {device.pool} has too little capacity left by now"
     return ""
 
 
 def frees_devices(decision: Decision, cluster_view: ClusterView) -> bool:
     """Return whether a victim of the plan has a device that the plan needs, or one that shares counters with it."""
     gone, view = {each.uid for each in decision.evictions}, cluster_view.devices
-    planned, consumption = set(_planned(decision)), view.partitions.consumption
+    planned, consumption = {each.device for each in _planned(decision)}, view.partitions.consumption
     counters = {key for device in planned for key in consumption.get(device, {})}
     return any(
         consumers(holder) & gone
-        for device, holders in view.holders.items()
+        for device, holders in view.users.items()
         if device in planned or not counters.isdisjoint(consumption.get(device, {}))
         for holder in holders
     )
 
 
-def _planned(decision: Decision) -> Iterator[DeviceId]:
+def _planned(decision: Decision) -> Iterator[AllocatedDevice]:
     for assignment in decision.assignments:
         for claim in assignment.devices:
-            yield from (each.device for each in claim.devices if not each.admin_access)
+            yield from (each for each in claim.devices if not each.admin_access)
+
+
+def _consumed(planned: Iterable[AllocatedDevice]) -> Mapping[DeviceId, Amounts]:
+    """Return by shared device what these devices of a plan consume of its capacities together."""
+    found = defaultdict[DeviceId, list[Amounts]](list)
+    for each in planned:
+        if each.shared:
+            found[each.device].append(each.amounts)
+    return {device: total(amounts) for device, amounts in found.items()}
 
 
 def _gives_way(pod: Pod, priority: int) -> bool:
@@ -162,22 +181,64 @@ def _gives_way(pod: Pod, priority: int) -> bool:
     return pod.terminating or (pod.gated_by(GATE) and (pod.spec.priority or 0) < priority)
 
 
-def _twice_planned(holding: Iterable[_Holding]) -> Iterator[tuple[GangKey, NeedPlan]]:
+def _twice_planned(holding: Sequence[_Holding]) -> Iterator[tuple[GangKey, NeedPlan]]:
     """Yield the gangs whose plans have a device that the plan of a gang before them has, or a partition beside which it
     cannot be allocated.
 
-    Gangs of higher priority come first, then gangs that hold their devices, then older gangs.
+    Several plans may share a device up to its capacity. Gangs of higher priority come first, then gangs that hold their
+    devices, then older gangs.
     """
     taken = dict[DeviceId, GangKey]()
+    shares = _Shares(holding)
     for each in sorted(holding, key=lambda one: one.rank):
-        own = [device for claim in each.devices.claims for device in claim.exclusive]
-        lost = next(((device, taken[device]) for device in own if device in taken), None)
+        own = [device for claim in each.devices.claims for device in claim.devices]
+        consumed = _consumed(one for claim in each.devices.claims for one in claim.allocation.devices)
+        lost = next(
+            ((device, taken[device]) for device in own if device in taken and not shares.have_room(device, consumed)),
+            None,
+        )
         lost = lost or _excluded(own, taken, each.devices.view.partitions)
         if lost is None:
             taken |= dict.fromkeys(own, each.gang_state.gang.key)
+            shares.take(consumed)
         else:
             why = f"gang {lost[1]} takes device {lost[0].device} of pool {lost[0].pool}"
             yield each.gang_state.gang.key, NeedPlan(why, each.gang_state.held, Cause.DEVICES_TAKEN)
+
+
+class _Shares:
+    """The amounts that plans in force and other claims consume of shared devices."""
+
+    def __init__(self, holding: Sequence[_Holding]) -> None:
+        self._view = holding[0].devices.view if holding else DeviceView()
+        self._consumed = defaultdict[DeviceId, list[Amounts]](list)
+        """By device: what the plans that were taken so far consume."""
+        records = (each.gang_state.record for each in holding)
+        self._going = {victim.uid for record in records if record is not None for victim in record.victims}
+        claims = (claim.claim for each in holding for claim in each.devices.claims if claim.claim is not None)
+        obsolete = (claim for each in holding for claim in each.devices.obsolete)
+        self._planned = {each.metadata.uid for each in (*claims, *obsolete)}
+        """The UIDs of the claims for which the plans have devices, or whose devices the plans give up."""
+
+    def have_room(self, device: DeviceId, consumed: Mapping[DeviceId, Amounts]) -> bool:
+        """Return whether the device has capacity for one more plan beside the plans that were taken.
+
+        :param consumed: what the plan consumes of shared devices.
+        """
+        if device not in consumed or device not in self._consumed:
+            return False
+        others = (
+            amounts
+            for claim, amounts in self._view.sharers.get(device, ())
+            if claim.metadata.uid not in self._planned and not (consumers(claim) and consumers(claim) <= self._going)
+        )
+        amounts = total((*self._consumed[device], *others, consumed[device]))
+        return not exceeds(amounts, self._view.partitions.shared_capacity.get(device, {}))
+
+    def take(self, consumed: Mapping[DeviceId, Amounts]) -> None:
+        """Count what a plan consumes."""
+        for device, amounts in consumed.items():
+            self._consumed[device].append(amounts)
 
 
 def _excluded(

@@ -266,9 +266,6 @@ def _columns(gangs: Sequence[Gang], snapshot: Snapshot, topology: Topology | Non
     requests = requests_of(distinct)
     for request in requests:
         check_planned(request, devices.inventory)
-        if snapshot.version and shares_devices(request, devices.inventory):
-            # The controller's steps (decision 45) allocate a device to one claim only.
-            raise NotPlannedError(f"devices that several claims share, which are not held yet ({request.kind.label})")
     gone, leaving = _gone(snapshot, members, priority)
     free, terminating = _free(devices, gone, leaving)
     start = DeviceColumns(

@@ -117,7 +117,8 @@ def _constraints(demands: Iterable[PodDemand], requests: Sequence[Request]) -> t
 class ClassCount(NamedTuple):
     """How many devices of the cluster match the selectors of a DeviceClass, by state.
 
-    `held`: for members that are not released. `used`: by all other claims. A device may match several classes.
+    `held`: for members that are not released. `used`: by all other claims. A device may match several classes. A device
+    that claims share is used if one of its claims is of a released pod, and held if it has other claims only.
     """
 
     name: str
@@ -133,18 +134,18 @@ def class_counts(devices: Devices, gated: Collection[str], most: int) -> list[Cl
 
     :param gated: the members that are not released, as `namespace/name`.
     """
-    held = np.zeros(len(devices.holders), dtype=np.bool_)
+    held, used = np.zeros(len(devices.holders), dtype=np.bool_), np.zeros(len(devices.holders), dtype=np.bool_)
     for use in devices.uses:
-        if all(pod in gated for pod in use.consumers):
-            held[list(use.positions)] = True
-    taken, found = devices.holders > 0, list[ClassCount]()
+        flags = held if all(pod in gated for pod in use.consumers) else used
+        flags[[*use.positions, *(position for position, _ in use.shares)]] = True
+    found = list[ClassCount]()
     for name, one in sorted(devices.classes.items())[:most]:
         expressions = tuple(each.cel.expression for each in one.spec.selectors if each.cel is not None)
         try:
             matching = selected(Kind(expressions, (), name), devices.inventory)[devices.inventory.content]
         except NotPlannedError:
             continue
-        numbers = (matching & ~taken, matching & taken & held, matching & taken & ~held)
+        numbers = (matching & ~(held | used), matching & held & ~used, matching & used)
         found.append(ClassCount(name, *(int(each.sum()) for each in numbers)))
     return found
 

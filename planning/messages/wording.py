@@ -46,6 +46,23 @@ def compressed(names: Iterable[str], shown: int = _RUNS_SHOWN) -> str:
     return ", ".join(texts) + (f" and {rest} more" if rest else "")
 
 
+def devices_text(devices: Iterable[tuple[str, str, Mapping[str, Any]]]) -> str:
+    """Return devices by request as text: `gpu: gpu-0..1; nic: nic-0 with 3Gi of memory`.
+
+    :param devices: for each device the request that gets it, its name, and what the claim consumes of the capacities of
+        a shared device.
+    """
+    found: dict[str, dict[str, list[str]]] = {}
+    for request, name, consumed in devices:
+        parts = [f"{consumed[each]} of {each}" for each in sorted(consumed) if str(consumed[each]) != "0"]
+        share = f" with {listed(parts)}" if parts else ""
+        found.setdefault(request, {}).setdefault(share, []).append(name)
+    return "; ".join(
+        f"{request}: {', '.join(f'{compressed(names)}{share}' for share, names in by_share.items())}"
+        for request, by_share in found.items()
+    )
+
+
 def listed(names: Sequence[str]) -> str:
     """Return the names as an enumeration: `a`, `a and b`, `a, b and c`. Expects at least one name."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -7,7 +7,7 @@ from typing import Any
 from kube.devices import ResourceClaim, claim_names
 from kube.keys import GATE
 from kube.objects import Pod
-from planning.messages.wording import compressed
+from planning.messages.wording import devices_text
 
 Claims = Mapping[str, ResourceClaim]
 """Claims by `namespace/name`."""
@@ -17,22 +17,22 @@ Claims = Mapping[str, ResourceClaim]
 class MemberDevices:
     """The devices of one member. `held`: whether its claims have the devices; otherwise they are only planned.
 
-    `by_request`: for each request of the claims, the names of its devices. The name of a pool that is not the node's is
-    part of the name.
+    `devices`: each with the request of a claim that gets it, its name, and what the claim consumes of the capacities of
+    a shared device. The name of a pool that is not the node's is part of the name.
     """
 
-    by_request: tuple[tuple[str, tuple[str, ...]], ...]
+    devices: tuple[tuple[str, str, Mapping[str, Any]], ...]
     held: bool
 
     @property
     def count(self) -> int:
         """The number of devices."""
-        return sum(len(names) for _, names in self.by_request)
+        return len(self.devices)
 
     @property
     def text(self) -> str:
         """The devices as text: `gpu: gpu-0..1`, or `planned: gpu: gpu-0..1`."""
-        found = "; ".join(f"{request}: {compressed(names)}" for request, names in self.by_request)
+        found = devices_text(self.devices)
         return found if self.held else f"planned: {found}"
 
 
@@ -44,28 +44,30 @@ def devices_of_member(pod: Pod, claims: Claims, status: Mapping[str, Any]) -> Me
     """
     node = pod.spec.node_name or pod.status.nominated_node_name
     results = [
-        (each.request, each.pool, each.device)
+        (each.request, each.pool, each.device, each.consumed_capacity)
         for claim in _claims_of(pod, claims)
         if claim.status.allocation is not None
         for each in claim.status.allocation.devices.results
     ]
     if results:
-        return MemberDevices(_by_request(results, node), held=True)
+        return MemberDevices(_named(results, node), held=True)
     planned = [
-        (each["request"], each["pool"], each["device"])
+        (each["request"], each["pool"], each["device"], each.get("consumedCapacity") or {})
         for claim in status.get("claims") or ()
         if claim["namespace"] == pod.metadata.namespace and pod.metadata.name in claim["pods"]
         for each in claim["devices"]
     ]
     node = node or next((each["node"] for each in status.get("claims") or () if pod.metadata.name in each["pods"]), "")
-    return MemberDevices(_by_request(planned, node), held=False) if planned else None
+    return MemberDevices(_named(planned, node), held=False) if planned else None
 
 
-def _by_request(devices: Iterable[tuple[str, str, str]], node: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    found: dict[str, list[str]] = {}
-    for request, pool, device in devices:
-        found.setdefault(request, []).append(device if pool == node else f"{pool}/{device}")
-    return tuple((request, tuple(names)) for request, names in found.items())
+def _named(
+    devices: Iterable[tuple[str, str, str, Mapping[str, Any]]], node: str
+) -> tuple[tuple[str, str, Mapping[str, Any]], ...]:
+    return tuple(
+        (request, device if pool == node else f"{pool}/{device}", consumed)
+        for request, pool, device, consumed in devices
+    )
 
 
 def _claims_of(pod: Pod, claims: Claims) -> list[ResourceClaim]:

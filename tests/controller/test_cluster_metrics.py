@@ -279,18 +279,24 @@ def test_the_number_of_series_does_not_depend_on_nodes_and_pods() -> None:
 
 
 def test_devices_of_a_class_are_free_held_or_used(scraped: Scraped) -> None:
-    """n0 has four devices. A gated member's claim has one, a running pod's another. The class `odd` fails."""
+    """n0 has seven devices, of which claims share three. A gated member's claim has a device, a running pod's another.
+    Each of them has a share of a device, and both share a third one. The class `odd` fails.
+    """
     manifest = {
         "spec": {
             "driver": "gpu.example.com",
             "nodeName": "n0",
             "pool": {"name": "n0", "generation": 1, "resourceSliceCount": 1},
-            "devices": [{"name": f"gpu-{number}"} for number in range(4)],
+            "devices": [
+                *({"name": f"gpu-{number}"} for number in range(4)),
+                *({"name": f"shared-{number}", "allowMultipleAllocations": True} for number in range(3)),
+            ],
         }
     }
 
-    def claim(name: str, device: str) -> ResourceClaim:
+    def claim(name: str, device: str, *shared: str) -> ResourceClaim:
         results = [{"request": "gpu", "driver": "gpu.example.com", "pool": "n0", "device": device}]
+        results += [{**results[0], "device": each, "shareID": name} for each in shared]
         status = {
             "allocation": {"devices": {"results": results}},
             "reservedFor": [{"resource": "pods", "name": name, "uid": name}],
@@ -308,7 +314,7 @@ def test_devices_of_a_class_are_free_held_or_used(scraped: Scraped) -> None:
             device_class("none", "false"),
             device_class("odd", "device.attributes['gpu.example.com'].model == 'x'"),
         ],
-        [claim("llm-0", "gpu-0"), claim("runs", "gpu-1")],
+        [claim("llm-0", "gpu-0", "shared-0", "shared-2"), claim("runs", "gpu-1", "shared-1", "shared-2")],
     )
     gated = pod("llm-0", 0)
     gated = msgspec.structs.replace(
@@ -329,8 +335,8 @@ def test_devices_of_a_class_are_free_held_or_used(scraped: Scraped) -> None:
     }
     assert found == {
         ("gpu", "free"): 2,
-        ("gpu", "held"): 1,
-        ("gpu", "used"): 1,
+        ("gpu", "held"): 2,
+        ("gpu", "used"): 3,
         ("none", "free"): 0,
         ("none", "held"): 0,
         ("none", "used"): 0,

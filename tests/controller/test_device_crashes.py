@@ -18,6 +18,7 @@ from claims_scene import (
     furnished_with_devices,
     held,
     held_soon,
+    is_shared,
     items,
     message,
     refuse_double,
@@ -41,6 +42,13 @@ LOW, HIGH = {"priorityClassName": "low"}, {"priorityClassName": "high"}
 def scene() -> Iterator[Scene]:
     """The cluster with devices, and without a controller."""
     with furnished_with_devices() as found:
+        yield found
+
+
+@pytest.fixture
+def sharing() -> Iterator[Scene]:
+    """The cluster with devices that claims share, and without a controller."""
+    with furnished_with_devices(shared=True) as found:
         yield found
 
 
@@ -98,18 +106,19 @@ def lose_a_node(scene: Scene) -> None:
 
 
 def double_a_device(scene: Scene) -> None:
-    """A running pod has a device that the gang holds: the gang yields."""
+    """A running pod has a device that the gang holds, or too much of a shared one: the gang yields."""
     hold(scene)
     ((node, device),) = held(scene)["a-gpu"]
-    run_with_device(scene, "rival", node, device)
+    run_with_device(scene, "rival", node, device, memory=6)
 
 
 def fill_the_cluster(scene: Scene) -> None:
     """Pods of low priority have all cpu, and devices of which the gang needs some: it evicts two of them."""
     for node in ("n1", "n2", "n3"):
         run_with_device(scene, f"low-{node}", node, "gpu-0", cpu=4, **LOW)
+    other = "gpu-0" if is_shared(scene) else "gpu-1"
     for node in ("n1", "n2", "n3"):
-        run_with_device(scene, f"low-more-{node}", node, "gpu-1", cpu=0, **LOW)
+        run_with_device(scene, f"low-more-{node}", node, other, cpu=0, **LOW)
     submit(scene, of=ANYWHERE, **HIGH)
 
 
@@ -123,6 +132,28 @@ def every(few: Sequence[int], total: int) -> list[object]:
 def test_the_next_leader_finishes_what_gives_up_yields_or_evicts(
     scene: Scene, begin: Callable[[Scene], None], number: int
 ) -> None:
+    finishes(scene, begin, number)
+
+
+@pytest.mark.parametrize("number", every(range(3, WRITES + 1, 5), WRITES))
+def test_the_next_leader_finishes_with_shares(sharing: Scene, number: int) -> None:
+    submit(sharing)
+    dies_before(sharing, number)
+    refuse_double(sharing)
+    with leading(sharing):
+        finish_with_devices(sharing, *NAMES)
+
+
+@pytest.mark.parametrize("number", every(range(5, MORE_WRITES + 1, 12), MORE_WRITES))
+@pytest.mark.parametrize("begin", [lose_a_node, double_a_device, fill_the_cluster])
+def test_the_next_leader_finishes_what_gives_up_yields_or_evicts_shares(
+    sharing: Scene, begin: Callable[[Scene], None], number: int
+) -> None:
+    finishes(sharing, begin, number)
+
+
+def finishes(scene: Scene, begin: Callable[[Scene], None], number: int) -> None:
+    """Let one leader die before its write of this number, and another one finish what `begin` has begun."""
     begin(scene)
     dies_before(scene, number)
     with leading(scene):

@@ -293,13 +293,16 @@ def test_only_slices_of_the_newest_generation_count() -> None:
     assert list(partitioned().overdrawn([device("n2", 0), device("n2", 1)])) == list(both.limits)
 
 
-def test_devices_for_administration_and_shared_ones_are_no_double() -> None:
-    shared = claim("rival", device("n2"), ["r"])
-    (result,) = msgspec.to_builtins(shared)["status"]["allocation"]["devices"]["results"]
-    for mark in ({"adminAccess": True}, {"shareID": "1"}):
-        status = {"allocation": {"devices": {"results": [{**result, **mark}]}}}
-        seen = msgspec.convert({**msgspec.to_builtins(shared), "status": status}, ResourceClaim)
-        assert isinstance(step(view((*HELD, seen)), pod("r", bound="n2", cpu="0")), Release)
+@pytest.mark.parametrize(("mark", "due"), [({"adminAccess": True}, Release), ({"shareID": "1"}, Yield)])
+def test_a_share_of_a_held_device_is_a_double_and_its_administration_is_not(
+    mark: Mapping[str, object], due: type[Step]
+) -> None:
+    rival = claim("rival", device("n2"), ["r"])
+    (result,) = msgspec.to_builtins(rival)["status"]["allocation"]["devices"]["results"]
+    status = {"allocation": {"devices": {"results": [{**result, **mark}]}}}
+    seen = msgspec.convert({**msgspec.to_builtins(rival), "status": status}, ResourceClaim)
+    found = step(view((*HELD, seen)), pod("r", bound="n2", cpu="0"))
+    assert isinstance(found, due)
 
 
 def test_a_claim_of_a_released_member_is_the_schedulers() -> None:

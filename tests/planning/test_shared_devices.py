@@ -22,8 +22,7 @@ from kube.devices import CapacityRequirements, ResourceSlice
 from planning.decision import Decision, Outcome
 from planning.devices import by_device
 from planning.devices.by_search import Profiles
-from planning.devices.columns import device_columns
-from planning.devices.demands import Asked, Kind, NotPlannedError, Request
+from planning.devices.demands import Asked, Kind, Request
 from planning.devices.node_search import NodeSearch, alike_contents, node_devices
 from planning.devices.verifying import PlacedPod, faults
 from planning.messages.solve_report import solve_report
@@ -129,16 +128,6 @@ def test_a_shared_device_consumes_its_counters_once() -> None:
     decision = decided(parts, scenes.gang(minMember=4), parts_of(4))
     assert consumption(decision) == ["gpu-0 4Gi", "gpu-0 4Gi", "gpu-1 4Gi", "gpu-1 4Gi"]
     assert decided(parts, scenes.gang(minMember=5), parts_of(5)).proof == "Infeasible"
-
-
-def test_the_controller_does_not_plan_shares_of_devices_which_it_does_not_hold() -> None:
-    parts: list[Any] = [*one_node([shared(0)]), part("1Gi"), scenes.gang(minMember=1), parts_of(1)]
-    run = scenes.solved(scenes.topology(["rack"]), *parts)
-    (decision,) = run.decisions
-    assert decision.gang is not None
-    live = replace(run.snapshot, version="7")
-    with pytest.raises(NotPlannedError, match="devices that several claims share, which are not held yet"):
-        device_columns([decision.gang], live, None, priority=0)
 
 
 def test_an_observed_device_that_several_claims_share_is_not_planned() -> None:

@@ -6,7 +6,7 @@ The invariants read the API server's store and the requests of the controllers, 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,17 @@ from local_api.resources import CLAIMS, GANGS, PODS, RULES, Resource
 from local_api.store import Event, Object
 
 from simulation.models.budgets import budgets_over, covered
-from simulation.models.devices import claim_names, consumers_of, devices_of, entries
+from simulation.models.devices import (
+    CAPACITY,
+    SHARE,
+    Device,
+    claim_names,
+    consumers_of,
+    devices_of,
+    entries,
+    shares_of,
+    whole_devices_of,
+)
 from simulation.models.kubelets import READY_SECONDS
 from simulation.models.leader_worker_sets import LEADER_WORKER_SETS, READY
 from simulation.models.scheduler import NODES
@@ -209,16 +219,24 @@ class Invariants:
             self.violated("b", f"node {node} is over-committed by {names}")
 
     def _allocated(self, event: Event) -> None:
-        """(v) No device belongs to two claims."""
+        """(v) No device belongs to two claims, and claims consume no more of a shared device than it has."""
         self._claims.pop(name_of(event.object), None)
         if event.kind == "DELETED":
             return
         devices = devices_of(event.object)
         for name, other in self._claims.items():
-            if double := sorted({*devices} & {*devices_of(other)}):
+            both = {*devices} & {*devices_of(other)}
+            if double := sorted(both - (shares_of(event.object).keys() & shares_of(other).keys())):
                 self.violated("v", f"device {'/'.join(double[0])} belongs to {name} and {name_of(event.object)}")
         self._claims[name_of(event.object)] = event.object
+        for device in shares_of(event.object):
+            if (consumed := self._consumed(device)) > CAPACITY:
+                self.violated("v", f"claims consume {consumed} of {CAPACITY} of device {'/'.join(device)}")
         self._world.counts["allocations of devices"] += bool(devices)
+
+    def _consumed(self, device: Device, claims: Iterable[Object] | None = None) -> int:
+        """Return what claims consume of a shared device. `claims`: None: all claims."""
+        return sum(shares_of(each)[device] for each in (self._claims.values() if claims is None else claims))
 
     def _released_with_devices(self, pod: Object, process: str) -> None:
         """(v) No member is released before all its claims have devices, and are reserved for it."""
@@ -566,16 +584,19 @@ class Invariants:
         return ""
 
     def _free_devices(self, node: str, gang: str) -> int:
-        """Return how many devices of a node no claim of another gang's pod has, or of no gang's pod."""
+        """Return how many claims fit on the devices of a node, beside those of another gang's pod or of no gang's."""
         own = set(self.gangs[gang].members)
-        claims = (each for each in self._claims.values() if own.isdisjoint(e["uid"] for e in consumers_of(each)))
-        taken = {device for claim in claims for device in devices_of(claim)}
+        claims = [each for each in self._claims.values() if own.isdisjoint(e["uid"] for e in consumers_of(each))]
+        taken = {device for claim in claims for device in whole_devices_of(claim)}
         slices = (each for (kind, *_), each in self._world.api.store.objects.items() if kind.plural == "resourceslices")
         return sum(
-            (node, device["name"]) not in taken
+            (CAPACITY - self._consumed((node, device["name"]), claims)) // SHARE
+            if device.get("allowMultipleAllocations")
+            else 1
             for each in slices
             if each["spec"]["nodeName"] == node
             for device in each["spec"]["devices"]
+            if (node, device["name"]) not in taken
         )
 
     def _all_placed(self, members: list[Object], nodes: list[Object], free: dict[str, Counter[str]]) -> bool:

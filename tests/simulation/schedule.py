@@ -108,7 +108,9 @@ def _play(world: World) -> None:
     _make_slow(world, slow=slow)
     users.has_groups = bool(choices.pick("with groups", (3, 1)))
     users.has_devices = not world.forgets and bool(choices.pick("device claims", (3, 1)))
-    world.furnish(NODES[choices.number("nodes", len(NODES))], devices_of_node=2 * users.has_devices)
+    shared = users.has_devices and bool(choices.pick("shared devices", (2, 1)))
+    number = (1 if shared else 2) * users.has_devices
+    world.furnish(NODES[choices.number("nodes", len(NODES))], devices_of_node=number, shared_devices=shared)
     world.hub.delay_weights = late
     world.hub.mishap_weights = (1, 0, 0) if late[3] == 0 else (970, 20, 10)
     further, protecting = choices.pick("further", (1, 1)), choices.pick("budget", (1, 1))

@@ -24,10 +24,13 @@ def simulated() -> Iterator[None]:
         yield
 
 
-def with_devices(controllers: int = 2) -> World:
-    """A furnished world with devices, without latencies or faults."""
+def with_devices(controllers: int = 2, *, shared: bool = False) -> World:
+    """A furnished world with devices, without latencies or faults.
+
+    `shared`: each node has one device, which two claims can share.
+    """
     world = World(0, frozenset())
-    world.furnish(TWO_RACKS, devices_of_node=2)
+    world.furnish(TWO_RACKS, devices_of_node=1 if shared else 2, shared_devices=shared)
     world.start(*(f"c{number}" for number in range(1, controllers + 1)))
     world.run(1.0)
     return world
@@ -58,8 +61,9 @@ def check(world: World) -> None:
     assert world.invariants.violations == [], "\n".join(world.trace)
 
 
-def test_a_gang_gets_its_devices_before_it_is_released_and_frees_them_with_its_pods() -> None:
-    world = with_devices()
+@pytest.mark.parametrize("shared", [False, True], ids=["whole devices", "shares"])
+def test_a_gang_gets_its_devices_before_it_is_released_and_frees_them_with_its_pods(*, shared: bool) -> None:
+    world = with_devices(shared=shared)
     submit(world, "g", 4)
     assert world.run_until(lambda: len(Director(world).bound("g")) == 4, 5.0), "\n".join(world.trace)
     assert world.counts["releases of members with devices"] == 4
@@ -71,10 +75,11 @@ def test_a_gang_gets_its_devices_before_it_is_released_and_frees_them_with_its_p
     check(world)
 
 
+@pytest.mark.parametrize("shared", [False, True], ids=["whole devices", "shares"])
 @pytest.mark.parametrize("number", range(1, 9))
-def test_a_leader_that_dies_while_it_takes_devices_leaves_nothing_over(number: int) -> None:
+def test_a_leader_that_dies_while_it_takes_devices_leaves_nothing_over(number: int, *, shared: bool) -> None:
     """`number`: after which write about rules and claims."""
-    world, seen = with_devices(), list[str]()
+    world, seen = with_devices(shared=shared), list[str]()
 
     def die(process: Process, request: object) -> None:
         if "resource.k8s.io" in str(request) and process.alive:
@@ -92,9 +97,10 @@ def test_a_leader_that_dies_while_it_takes_devices_leaves_nothing_over(number: i
     assert rules(world) == []
 
 
-def test_no_device_is_doubled_if_the_scheduler_writes_its_choice_late() -> None:
+@pytest.mark.parametrize("shared", [False, True], ids=["whole devices", "shares"])
+def test_no_device_is_doubled_if_the_scheduler_writes_its_choice_late(*, shared: bool) -> None:
     """The scheduler has chosen a device in memory, and writes it while the gang takes devices of the same node."""
-    world = with_devices()
+    world = with_devices(shared=shared)
     world.scheduler.bind_weights = (0, 0, 1)
     world.scheduler.choices = Choices(0)
     for index in range(3):
@@ -151,6 +157,34 @@ def test_the_allocator_does_not_count_how_often_a_device_is_taken() -> None:
     world.run(1.0)
     assert allocator.choose(pod, node) == {names["c"]: (("gpu", ("n1", "gpu-0")),)}
     assert any("gpu-0 belongs to" in each for each in world.invariants.violations)
+
+
+def test_the_allocator_adds_up_what_claims_consume_of_a_shared_device() -> None:
+    """If one of two claims beyond the capacity is freed, only what it has consumed is free for the scheduler."""
+    world = with_devices(1, shared=True)
+    world.scheduler.paused = True
+    for name in ("a", "b", "c"):
+        world.pod(name, cpu=1, resourceClaims=[ONE_DEVICE])
+    world.run(1.0)
+    allocator = world.scheduler.allocator
+    assert isinstance(allocator, Allocator)
+    names = {name: next(each for each in claims(world) if each.startswith(f"default/{name}-")) for name in "abc"}
+    for name, memory in (("a", "6"), ("b", "5")):
+        share = {"shareID": name, "consumedCapacity": {"memory": memory}}
+        results = [{"request": "gpu", "driver": "gpu.example.com", "pool": "n1", "device": "gpu-0", **share}]
+        status = {"status": {"allocation": {"devices": {"results": results}}}}
+        world.ask("PATCH", claim_path(names[name], "status"), status)
+    world.run(1.0)
+    node, pod = world.api.ask("GET", "/api/v1/nodes/n1"), world.get("c")
+    assert pod is not None
+    assert allocator.choose(pod, node) is None
+    assert world.invariants.violations == ["(v) claims consume 11 of 8 of device n1/gpu-0"]
+    world.ask("PATCH", claim_path(names["b"], "status"), {"status": {"allocation": None}})
+    world.run(1.0)
+    assert allocator.choose(pod, node) is None
+    world.ask("PATCH", claim_path(names["a"], "status"), {"status": {"allocation": None}})
+    world.run(1.0)
+    assert allocator.choose(pod, node) == {names["c"]: (("gpu", ("n1", "gpu-0")),)}
 
 
 def claims(world: World) -> list[str]:

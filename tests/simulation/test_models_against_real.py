@@ -82,10 +82,10 @@ CASES: dict[str, Sequence[Asked]] = {
 class Simulated:
     """The models."""
 
-    def __init__(self, *, devices_of_node: int = 0) -> None:
+    def __init__(self, *, devices_of_node: int = 0, shared_devices: bool = False) -> None:
         self.world = World(0, frozenset())
         self.world.stateful_sets.create = self._create  # the control plane has no webhook of ours
-        self.world.furnish(_NODES, devices_of_node=devices_of_node)
+        self.world.furnish(_NODES, devices_of_node=devices_of_node, shared_devices=shared_devices)
 
     def ask(self, method: str, path: str, body: Any = None, content_type: str = MERGE) -> Any:
         """Send a request as a user. Return the answer; None if it is refused."""
@@ -333,6 +333,36 @@ def test_the_allocator_of_the_simulation_allocates_as_the_real_one(cluster: Cont
         there.ask("DELETE", f"{devices.RESOURCE}/devicetaintrules/pool-n1")
         there.until(partial(is_bound, "c"))
         assert allocations(there)["c"] == ([("n1", "gpu-0")], ["c"])
+
+
+def test_the_allocator_of_the_simulation_shares_devices_as_the_real_one(cluster: ControlPlane) -> None:
+    """Two claims fit on the device of n1. The third pod waits, until a claim beyond the capacity and one more end."""
+    real = Real(cluster)
+    devices.furnish(real, _NODES, 1, shared=True)
+    for there in (Simulated(devices_of_node=1, shared_devices=True), real):
+        there.ask("POST", PODS_PATH, with_device("held", **GATED), "application/json")
+        there.until(lambda there: "held" in allocations(there))
+        pod = there.ask("GET", f"{PODS_PATH}/held")
+        share = {"shareID": "7f2b8c1e-0000-4000-8000-000000000000", "consumedCapacity": {"memory": "5"}}
+        results = [{"request": "gpu", "driver": devices.DRIVER, "pool": "n1", "device": "gpu-0", **share}]
+        consumer = {"resource": "pods", "name": "held", "uid": pod["metadata"]["uid"]}
+        status = {"allocation": {"devices": {"results": results}}, "reservedFor": [consumer]}
+        (name,) = (each["metadata"]["name"] for each in claims(there))
+        there.ask("PATCH", devices.claim_path(f"default/{name}", "status"), {"status": status})
+        there.ask("POST", PODS_PATH, with_device("a"), "application/json")
+        there.until(partial(is_bound, "a"))
+        there.ask("POST", PODS_PATH, with_device("b"), "application/json")
+        there.until(partial(is_refused, "b"))
+        assert {name: found for name, (found, _) in allocations(there).items()} == {
+            "held": [("n1", "gpu-0")],
+            "a": [("n1", "gpu-0")],
+            "b": [],
+        }
+        there.ask("DELETE", f"{PODS_PATH}/held", _NOW, "application/json")
+        there.until(partial(is_bound, "b"))
+        for name in ("a", "b"):
+            there.ask("DELETE", f"{PODS_PATH}/{name}", _NOW, "application/json")
+        there.until(lambda there: claims(there) == [])
 
 
 def test_a_claim_that_another_client_has_allocated_is_taken_as_it_is(cluster: ControlPlane) -> None:

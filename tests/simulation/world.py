@@ -143,15 +143,18 @@ class World:
             more = f"{status.get('phase', '')} {status.get('message', '')}"
         self.note(f"    {event.kind.lower()} {event.resource.plural} {meta['name']} {more}")
 
-    def furnish(self, nodes: Mapping[str, tuple[str, int]], *, devices_of_node: int = 0) -> None:
+    def furnish(
+        self, nodes: Mapping[str, tuple[str, int]], *, devices_of_node: int = 0, shared_devices: bool = False
+    ) -> None:
         """Create namespaces, a topology of racks, priority classes, and nodes: by name, the rack and the cpus.
 
         `devices_of_node`: how many devices each node has; 0: the API server serves nothing about devices.
+        `shared_devices`: whether claims share them.
         """
         if devices_of_node:
             self.api.served = (*RESOURCES, *FOR_DEVICES)
             self.scheduler.allocator = Allocator(self.api)
-            devices.furnish(self.api, nodes, devices_of_node)
+            devices.furnish(self.api, nodes, devices_of_node, shared=shared_devices)
         names = ("default", "phalanx-system")
         self.api.create("/api/v1/namespaces", *({"metadata": {"name": each}} for each in names))
         levels = [{"name": "rack", "nodeLabel": RACK}]

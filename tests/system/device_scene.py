@@ -8,7 +8,7 @@ An audit log records every write to claims, with its author.
 import json
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -36,6 +36,7 @@ from controlplane.recording import Recorder as Recorded
 from gangs.dialects.protection import protection
 from gangs.dialects.table import all_kinds
 from kube.keys import GATE, SYSTEM_NAMESPACE
+from kube.quantities import exact
 from solver.problem import Limits
 
 Object = dict[str, Any]
@@ -207,7 +208,7 @@ class History:
 
     @property
     def doubled(self) -> dict[tuple[str, str], list[str]]:
-        """The devices that two claims had at the same time, with the names of the claims."""
+        """The devices that two claims had for themselves at the same time, with the names of the claims."""
         had, holders = dict[str, list[tuple[str, str]]](), defaultdict[tuple[str, str], list[str]](list)
         found = dict[tuple[str, str], list[str]]()
         for event in self.recorder.events:
@@ -215,11 +216,29 @@ class History:
                 holders[device].remove(event.name)
             if event.type == "DELETED":
                 continue
-            had[event.name] = devices_of(event.object)
+            had[event.name] = [
+                (each["pool"], each["device"]) for each in results_of(event.object) if not _is_share(each)
+            ]
             for device in had[event.name]:
                 holders[device].append(event.name)
                 if len(holders[device]) > 1:
                     found[device] = list(holders[device])
+        return found
+
+    @property
+    def most_consumed(self) -> dict[tuple[str, str], int]:
+        """By shared device, the largest amount of memory that claims consumed at the same time, in bytes."""
+        had, consumed = dict[str, Counter[tuple[str, str]]](), Counter[tuple[str, str]]()
+        found = dict[tuple[str, str], int]()
+        for event in self.recorder.events:
+            consumed.subtract(had.pop(event.name, Counter()))
+            if event.type == "DELETED":
+                continue
+            had[event.name] = Counter[tuple[str, str]]()
+            for each in filter(_is_share, results_of(event.object)):
+                had[event.name][each["pool"], each["device"]] += int(exact(each["consumedCapacity"]["memory"]))
+            consumed.update(had[event.name])
+            found |= {device: max(found.get(device, 0), consumed[device]) for device in had[event.name]}
         return found
 
     @property
@@ -251,9 +270,18 @@ class History:
 
 
 def devices_of(claim: Object) -> list[tuple[str, str]]:
-    """Return pool and name of each device of a claim."""
+    """Return pool and name of each device of a claim, or of each device of which it has a share."""
+    return [(each["pool"], each["device"]) for each in results_of(claim)]
+
+
+def results_of(claim: Object) -> list[Object]:
+    """Return the entries of a claim's allocation."""
     allocation = (claim.get("status") or {}).get("allocation") or {}
-    return [(each["pool"], each["device"]) for each in (allocation.get("devices") or {}).get("results", ())]
+    return list((allocation.get("devices") or {}).get("results", ()))
+
+
+def _is_share(result: Object) -> bool:
+    return "shareID" in result
 
 
 def node(name: str) -> Object:
@@ -268,6 +296,22 @@ def resource_slice(name: str) -> Object:
     pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
     spec = {"driver": DRIVER, "nodeName": name, "pool": pool, "devices": devices}
     return {"metadata": {"name": f"{name}-{DRIVER}"}, "spec": spec}
+
+
+def slice_with_shared_devices(name: str, count: int = 1) -> Object:
+    """The slice of a node with devices of 8Gi that claims share. A claim consumes whole Gi; without a request 1Gi."""
+    found = resource_slice(name)
+    policy = {"default": "1Gi", "validRange": {"min": "1Gi", "step": "1Gi"}}
+    capacity = {"memory": {"value": "8Gi", "requestPolicy": policy}}
+    more = {"allowMultipleAllocations": True, "capacity": capacity}
+    found["spec"]["devices"] = [{"name": f"gpu-{number}", **more} for number in range(count)]
+    return found
+
+
+def share_spec(memory: str) -> Object:
+    """The spec of a claim of so much memory of a device."""
+    exactly = {"deviceClassName": "gpu", "capacity": {"requests": {"memory": memory}}}
+    return {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
 
 
 def claim_spec(count: int = 1, selector: str = "") -> Object:
@@ -316,11 +360,13 @@ def device_scene(
     more: Mapping[str, Sequence[str]] | None = None,
     nodes: Sequence[str] = NODES,
     slice_of: Callable[[str], Object] = resource_slice,
+    spec_of_claims: Object | None = None,
 ) -> Iterator[DeviceScene]:
     """Start the control plane with nodes, devices, and Phalanx's objects, without a controller.
 
     :param more: further flags, by component.
     :param slice_of: returns the ResourceSlice of a node.
+    :param spec_of_claims: the spec of the claims of the template `one`; None: a device each.
     """
     policy, log = folder / "policy.yaml", folder / "audit.log"
     policy.write_text(AUDIT)
@@ -339,7 +385,7 @@ def device_scene(
         scene.ask("POST", f"{RESOURCE}/deviceclasses", {"metadata": {"name": "gpu"}, "spec": spec})
         for name in nodes:
             scene.ask("POST", f"{RESOURCE}/resourceslices", slice_of(name))
-        scene.ask("POST", TEMPLATES, {"metadata": {"name": "one"}, "spec": {"spec": claim_spec()}})
+        scene.ask("POST", TEMPLATES, {"metadata": {"name": "one"}, "spec": {"spec": spec_of_claims or claim_spec()}})
         account = f"{DEFAULT}/serviceaccounts/default"
         scene.wait(lambda: plane.request("GET", account).get("kind") == "ServiceAccount", "a service account")
         scene.wait(lambda: "items" in plane.request("GET", GANGS), "the API server to serve Gangs")

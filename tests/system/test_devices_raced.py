@@ -1,6 +1,6 @@
 """Gangs and rivals that want the same devices, on a real control plane: no gang in part, no device for two claims.
 
-rack r0: n0 n1      rack r1: n2 n3      each node: 4 devices
+rack r0: n0 n1      rack r1: n2 n3      each node: 4 devices, or 2 devices of 8Gi of which each claim consumes 3Gi
 
 Four gangs of four members want all devices, and so do the rivals. How many races are run:
 
@@ -11,6 +11,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from random import Random
 
 import pytest
@@ -26,7 +27,12 @@ from device_scene import (
     gang,
     member,
     pod,
+    resource_slice,
+    share_spec,
+    slice_with_shared_devices,
 )
+
+from kube.quantities import exact
 
 RACES = int(os.environ.get("PHALANX_DEVICE_RACES", "3"))
 GANGS_RACING, MEMBERS, RIVALS = 4, 4, 200
@@ -39,12 +45,21 @@ SETTLED_SECONDS = 900.0
 pytestmark = [pytest.mark.controlplane, pytest.mark.long, pytest.mark.timeout(600 + 1000 * RACES)]
 
 
-@pytest.fixture(scope="module", params=[0, 4], ids=["usual clients", "4 requests a second"])
+@pytest.fixture(
+    scope="module",
+    params=[(0, False), (4, False), (0, True), (4, True)],
+    ids=["usual clients", "4 requests a second", "shares", "shares and 4 requests a second"],
+)
 def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeviceScene]:
-    """The control plane of this file. The parameter: how many requests a second the scheduler may send; 0: as usual."""
-    rate = request.param
+    """The control plane of this file. The parameter: how many requests a second the scheduler may send (0: as usual),
+    and whether claims share the devices.
+    """
+    rate, shared = request.param
     more = {"kube-scheduler": (f"--kube-api-qps={rate}", f"--kube-api-burst={rate}")} if rate else {}
-    with device_scene(tmp_path_factory.mktemp("audit"), more=more) as scene:
+    audit = tmp_path_factory.mktemp("audit")
+    slice_of = partial(slice_with_shared_devices, count=DEVICES // 2) if shared else resource_slice
+    spec = share_spec("2500Mi") if shared else None
+    with device_scene(audit, more=more, slice_of=slice_of, spec_of_claims=spec) as scene:
         yield scene
 
 
@@ -56,6 +71,7 @@ def test_no_gang_starts_in_part_and_no_device_is_doubled(lab: DeviceScene) -> No
             bound = race(lab, history, Random(seed))  # noqa: S311 - a seed is to be replayed
             assert history.whole
         assert history.doubled == {}, seed
+        assert max(history.most_consumed.values(), default=0) <= exact("8Gi"), seed
         assert set(bound) <= {0, MEMBERS}, (seed, bound)
         results.update({"races": 1, "whole gangs": bound.count(MEMBERS), "waiting gangs": bound.count(0)})
         print(f"seed {seed}: {dict(results)}, {time.monotonic() - begun:.0f} s", flush=True)  # noqa: T201 - the table of a long run

@@ -88,7 +88,9 @@ def test_a_gang_that_waits_is_told_with_its_place_in_line(waiting: StillPicture)
 
 
 def test_the_devices_of_members_and_the_held_devices_of_the_gang_are_reported() -> None:
-    """The claim of one gated member has devices. Another member has planned devices, and the third has none."""
+    """The claim of one gated member has devices, one of them shared. Another member has planned devices, and the third
+    has none.
+    """
 
     def planned(name: str, *devices: str) -> Manifest:
         results = [
@@ -97,10 +99,13 @@ def test_the_devices_of_members_and_the_held_devices_of_the_gang_are_reported() 
         return {"namespace": "default", "name": f"{name}-gpu", "pods": [name], "node": "node-0", "devices": results}
 
     near = {"devices": "devices of gpu", "requests": ["gpu"], "matching": 4, "free": 2, "needed": 4}
+    shared = planned("llm-1", "gpu-2", "gpu-3")
+    for each in shared["devices"]:
+        each["consumedCapacity"] = {"lanes": "0", "memory": "3Gi"}
     gang = shown(
         "llm",
         phase="Nominated",
-        claims=[planned("llm-0", "gpu-0", "gpu-1"), planned("llm-1", "gpu-2")],
+        claims=[planned("llm-0", "gpu-0", "gpu-1"), shared],
         explanation={"nearest": [{"path": ["r0"], "fits": 2, "needed": 4, "nodes": 1, "devices": [near]}]},
     )
     pods = [pod(f"llm-{at}", labels={GROUP: "llm"}) for at in range(3)]
@@ -112,6 +117,7 @@ def test_the_devices_of_members_and_the_held_devices_of_the_gang_are_reported() 
         }
         each.setdefault("status", {})["nominatedNodeName"] = "node-0"
     results = [{"request": "gpu", "driver": "gpu.example.com", "pool": "node-0", "device": f"gpu-{i}"} for i in (0, 1)]
+    results[1] |= {"shareID": "share", "consumedCapacity": {"memory": "1Gi", "rate": "2"}}
     claim = {
         "metadata": {"name": "llm-0-gpu", "namespace": "default"},
         "status": {"allocation": {"devices": {"results": results}}},
@@ -121,7 +127,11 @@ def test_the_devices_of_members_and_the_held_devices_of_the_gang_are_reported() 
     picture._snapshot = replace(picture.snapshot(), devices=devices)  # noqa: SLF001 - no test before had devices
     status, story = answer("/v1/story?namespace=default&name=llm", picture)
     assert status == 200
-    assert [each.get("devices") for each in story["members"]] == ["gpu: gpu-0..1", "planned: gpu: gpu-2", None]
+    assert [each.get("devices") for each in story["members"]] == [
+        "gpu: gpu-0, gpu-1 with 1Gi of memory and 2 of rate",
+        "planned: gpu: gpu-2..3 with 3Gi of memory",
+        None,
+    ]
     assert story["devicesHeld"] == "1 of 2 claims, 2 devices"
     assert story["explanation"]["nearest"][0]["devices"] == [near]
 

@@ -2,17 +2,19 @@
 
 The rules are those of Kubernetes 1.37. The plugin DynamicResources (pkg/scheduler/framework/plugins/dynamicresources)
 allocates in memory when it chooses the node. It writes the claims in the binding cycle, each some time later. It counts
-a device as taken or free, not how often (`allocateddevices.go`). It tries a pod only when its watch of claims has shown
-the pod's claims (`PreEnqueue`). A pod that fits nowhere loses an allocation that keeps it from a node (`PostFilter`).
+a device as taken or free, not how often (`allocateddevices.go`). Of a device that claims share, it adds up what they
+consume. It tries a pod only when its watch of claims has shown the pod's claims (`PreEnqueue`). A pod that fits nowhere
+loses an allocation that keeps it from a node (`PostFilter`).
 
 The claim controller (pkg/controller/resourceclaim) creates claims from templates, and frees those of ended pods.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Protocol
 
-from local_api.resources import CLAIMS, PODS, RESOURCES, RULES
+from local_api.resources import CLAIMS, FOR_DEVICES, PODS, RESOURCES, RULES
 from local_api.server import LocalApi
 from local_api.store import Event, Object, RefusedError, Store
 
@@ -27,9 +29,12 @@ CLASS, TEMPLATE = "gpu", "one"
 """The DeviceClass of all devices, and the template of claims of one device."""
 FINALIZER = "resource.kubernetes.io/delete-protection"
 _DEVICE_CLASSES = next(each for each in RESOURCES if each.plural == "deviceclasses")
+_SLICES = next(each for each in (*RESOURCES, *FOR_DEVICES) if each.plural == "resourceslices")
 _ENTRY = "resource.kubernetes.io/pod-claim-name"
 """The annotation of a generated claim: the pod's entry that it is generated for."""
 _MERGE = "application/merge-patch+json"
+CAPACITY, SHARE = 8, 3
+"""The memory of a device that claims share, and what each claim consumes of it: two claims fit."""
 Device = tuple[str, str]
 """Pool and name of a device. All devices have one driver."""
 Chosen = Mapping[str, tuple[tuple[str, Device], ...]]
@@ -42,17 +47,24 @@ class Creates(Protocol):
     def create(self, path: str, *objects: Object) -> None: ...  # noqa: D102 - the class says what it is
 
 
-def furnish(api: Creates, nodes: Iterable[str], devices: int) -> None:
-    """Create a DeviceClass, a template of claims of one device, and a slice of so many devices for each node."""
+def furnish(api: Creates, nodes: Iterable[str], devices: int, *, shared: bool = False) -> None:
+    """Create a DeviceClass, a template of claims of one device, and a slice of so many devices for each node.
+
+    `shared`: whether claims share the devices (`CAPACITY`, `SHARE`).
+    """
     selector = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
     api.create(f"{RESOURCE}/deviceclasses", {"metadata": {"name": CLASS}, "spec": {"selectors": [selector]}})
-    request = {"name": "gpu", "exactly": {"deviceClassName": CLASS, "count": 1}}
+    asked: Object = {"capacity": {"requests": {"memory": str(SHARE)}}} if shared else {}
+    request = {"name": "gpu", "exactly": {"deviceClassName": CLASS, "count": 1, **asked}}
+    more: Object = (
+        {"allowMultipleAllocations": True, "capacity": {"memory": {"value": str(CAPACITY)}}} if shared else {}
+    )
     template = {"metadata": {"name": TEMPLATE}, "spec": {"spec": {"devices": {"requests": [request]}}}}
     api.create(f"{RESOURCE}/namespaces/default/resourceclaimtemplates", template)
     for node in nodes:
         pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
-        names = [{"name": f"gpu-{number}"} for number in range(devices)]
-        spec = {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": names}
+        each_device = [{"name": f"gpu-{number}", **more} for number in range(devices)]
+        spec = {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": each_device}
         api.create(f"{RESOURCE}/resourceslices", {"metadata": {"name": f"{node}-{DRIVER}"}, "spec": spec})
 
 
@@ -81,9 +93,23 @@ def allocation_of(claim: Object) -> Object:
 
 
 def devices_of(claim: Object) -> list[Device]:
-    """Return the devices that the claim has."""
-    results = (allocation_of(claim).get("devices") or {}).get("results") or ()
-    return [(each["pool"], each["device"]) for each in results]
+    """Return the devices that the claim has, or of which it has a share."""
+    return [(each["pool"], each["device"]) for each in _results(claim)]
+
+
+def whole_devices_of(claim: Object) -> list[Device]:
+    """Return the devices that the claim has for itself."""
+    return [(each["pool"], each["device"]) for each in _results(claim) if not each.get("shareID")]
+
+
+def shares_of(claim: Object) -> Counter[Device]:
+    """Return by shared device the memory that the claim consumes."""
+    shares = [each for each in _results(claim) if each.get("shareID")]
+    return Counter({(each["pool"], each["device"]): int(each["consumedCapacity"]["memory"]) for each in shares})
+
+
+def _results(claim: Object) -> list[Object]:
+    return list((allocation_of(claim).get("devices") or {}).get("results") or ())
 
 
 def consumers_of(claim: Object) -> list[Object]:
@@ -106,7 +132,9 @@ class Allocator:
         """By `namespace/name`: the claims, as watches have shown them or as the scheduler itself has written them."""
         self._rules: dict[str, Object] = {}
         self._taken: set[Device] = set()
-        """The devices that count as taken."""
+        """The devices that count as taken by one claim."""
+        self._consumed: Counter[Device] = Counter()
+        """The memory of shared devices that counts as consumed."""
         self._pending: dict[str, tuple[Device, ...]] = {}
         """By claim: the devices that are allocated in memory and not written yet."""
 
@@ -131,10 +159,12 @@ class Allocator:
     def _see(self, claim: Object, *, exists: bool) -> None:
         before = self._claims.pop(name_of(claim), None)
         if before is not None:
-            self._taken.difference_update(devices_of(before))
+            self._taken.difference_update(whole_devices_of(before))
+            self._consumed.subtract(shares_of(before))
         if exists:
             self._claims[name_of(claim)] = claim
-            self._taken.update(devices_of(claim))
+            self._taken.update(whole_devices_of(claim))
+            self._consumed.update(shares_of(claim))
 
     def is_ready(self, pod: Object) -> bool:
         """Return whether the pod's claims exist, as far as the watch has shown."""
@@ -144,7 +174,9 @@ class Allocator:
     def choose(self, pod: Object, node: Object) -> Chosen | None:
         """Return free devices of the node for the pod's claims; None if there are too few."""
         chosen: dict[str, tuple[tuple[str, Device], ...]] = {}
-        used = self._taken.union(*self._pending.values())
+        used = Counter[Device]()
+        for device in (each for devices in self._pending.values() for each in devices):
+            used[device] += 1
         for name in claim_names(pod) or ():
             if not self._is_held_for(self._claims[name], node):
                 return None
@@ -155,7 +187,7 @@ class Allocator:
             if devices is None:
                 return None
             chosen[name] = devices
-            used = used.union(device for _, device in devices)
+            used.update(device for _, device in devices)
         return chosen
 
     def _is_held_for(self, claim: Object, node: Object) -> bool:
@@ -164,13 +196,26 @@ class Allocator:
         affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
         return selector is None or is_selected({"spec": {"affinity": affinity}}, node)
 
-    def _free(self, claim: Object, node: Object, used: set[Device]) -> tuple[tuple[str, Device], ...] | None:
+    def _is_free(self, device: Device, used: int) -> bool:
+        """Return whether the device has room for one more claim. `used`: by how many claims in memory."""
+        if device in self._taken:
+            return False
+        if not self._is_shared(device):
+            return not used
+        return self._consumed[device] + (used + 1) * SHARE <= CAPACITY
+
+    def _is_shared(self, device: Device) -> bool:
+        there = self._api.store.objects[_SLICES, "", f"{device[0]}-{DRIVER}"]["spec"]["devices"]
+        return any(each["name"] == device[1] and each.get("allowMultipleAllocations") for each in there)
+
+    def _free(self, claim: Object, node: Object, used: Counter[Device]) -> tuple[tuple[str, Device], ...] | None:
+        """Return free devices for the claim. `used`: by how many claims in memory each device is used."""
         found: list[tuple[str, Device]] = []
         for request in claim["spec"]["devices"]["requests"]:
             wanted = request["exactly"]
             if wanted.get("selectors"):
                 raise NotImplementedError(str(wanted))
-            free = [each for each in self._of(node, wanted) if each not in used]
+            free = [each for each in self._of(node, wanted) if self._is_free(each, used[each])]
             free = [each for each in free if each not in {device for _, device in found}]
             if len(free) < wanted.get("count", 1):
                 return None
@@ -223,7 +268,10 @@ class Allocator:
         consumer = {"resource": "pods", "name": meta["name"], "uid": meta["uid"]}
         status: Object = {"reservedFor": [*consumers_of(claim), consumer]}
         if devices:
-            results = [{"request": r, "driver": DRIVER, "pool": pool, "device": each} for r, (pool, each) in devices]
+            results = [
+                {"request": request, "driver": DRIVER, "pool": pool, "device": each, **self._share(name, (pool, each))}
+                for request, (pool, each) in devices
+            ]
             field = {"key": "metadata.name", "operator": "In", "values": [node]}
             selector = {"nodeSelectorTerms": [{"matchFields": [field]}]}
             status["allocation"] = {"devices": {"results": results}, "nodeSelector": selector}
@@ -236,6 +284,12 @@ class Allocator:
         self._pending.pop(name, None)
         self._see(written, exists=True)
         return True
+
+    def _share(self, claim: str, device: Device) -> Object:
+        """Return the fields of a claim's share of a device; empty if the device is not shared."""
+        if not self._is_shared(device):
+            return {}
+        return {"shareID": f"{claim}/{device[1]}", "consumedCapacity": {"memory": str(SHARE)}}
 
     def deallocate(self, pod: Object, nodes: Iterable[Object]) -> None:
         """Take the devices from a claim of the pod that keeps the pod from one of these nodes, if no other pod uses it.
