@@ -387,8 +387,11 @@ def _by_search(
             room[name].free[place] = now[position]
             room[name].terminating[place] = now[position] - staying[position]
             largest[name] = max(largest[name], most[position])
-    notes = ("the order of alternatives (firstAvailable) in the choice of nodes",)
-    alternatives = any(len(each) > 1 for profile in counts for asked in profile for each in asked.requests)
+    notes = list[str]()
+    if any(len(each) > 1 for profile in counts for asked in profile for each in asked.requests):
+        notes.append("the order of alternatives (firstAvailable) in the choice of nodes")
+    if profiles.bounded and len(places) > 1:
+        notes.append("how many devices are left on a node that has devices for all members")
     return replace(
         start,
         names=tuple(names),
@@ -408,7 +411,7 @@ def _by_search(
             )[inventory.content]
             for name, one_set in zip(names, profiles.sets, strict=True)
         },
-        notes=notes if alternatives else (),
+        notes=tuple(notes),
         profiles=profiles,
     )
 
