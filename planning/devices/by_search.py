@@ -85,11 +85,11 @@ class Profiles:
         beyond = _beyond(every, bounds, takes, distinct)
         if beyond is not None:
             with suppress(NotPlannedError):
-                return cls(every, beyond, multiples, (), inventory)._exact(in_devices, families, distinct)
-        found = cls(every, bounds, multiples, (), inventory)._exact(in_devices, families, distinct)
-        return replace(found, bounded=beyond != bounds and any(map(found._reaches_limit, distinct)))
+                return cls(every, beyond, multiples, (), inventory).weighted(in_devices, families, distinct)
+        found = cls(every, bounds, multiples, (), inventory).weighted(in_devices, families, distinct)
+        return replace(found, bounded=beyond != bounds and any(map(found.reaches_limit, distinct)))
 
-    def _exact(self, in_devices: Vector, families: Sequence[Vector], nodes: Sequence[NodeDevices]) -> "Profiles":
+    def weighted(self, in_devices: Vector, families: Sequence[Vector], nodes: Sequence[NodeDevices]) -> "Profiles":
         """Return the profiles with the first choice of weights that describes these nodes exactly.
 
         Raises `NotPlannedError` if there is none. `families`: choices of weights. `in_devices`: the first of them.
@@ -100,7 +100,7 @@ class Profiles:
                 return found
         raise NotPlannedError("different claims with constraints for the same devices")
 
-    def _reaches_limit(self, node: NodeDevices) -> bool:
+    def reaches_limit(self, node: NodeDevices) -> bool:
         """Return whether the node serves as many members of a profile as are tried. It may serve more."""
         return any(
             count == limit and multiple == 1
