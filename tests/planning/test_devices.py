@@ -267,6 +267,25 @@ def test_a_plan_that_does_not_count_all_free_devices_is_not_called_optimal() -> 
     assert "not considered: how many devices are left" in decision.message
 
 
+@pytest.mark.parametrize(("held", "placed"), [(3, 1), (4, 0)])
+def test_evictions_that_do_not_add_up_are_used_as_far_as_one_pod_frees_enough(held: int, placed: int) -> None:
+    """A member needs two of four devices, and running pods have one each.
+
+    If one device is free, the eviction of any pod is enough, and that of a second one adds nothing.
+    """
+    low = [each for at in range(held) for each in devices.user(f"low-{at}", "n3", f"gpu-{at}")]
+    there = cluster(n1=0, n2=0, n3=in_one_domain(4), n4=0)
+    urgent = [
+        {**each, "spec": {**each["spec"], "priority": 10}} if each["kind"] == "Pod" else each
+        for each in of_one_domain(2)
+    ]
+    decision = decided(there, scenes.gang(minMember=1), urgent, low)
+    assert len(decision.assignments) == len(decision.evictions) == placed
+    assert decision.proof == ("Feasible" if placed else "Unproven")
+    assert "in the time given" not in decision.message
+    assert decision.message.endswith("; not considered: some evictions that free devices only together")
+
+
 def test_an_alternative_is_taken_where_the_preferred_one_is_short() -> None:
     first = {"name": "big", "deviceClassName": devices.DRIVER, "count": 2}
     second = {"name": "small", "deviceClassName": devices.DRIVER, "count": 1}
