@@ -9,7 +9,8 @@ tried, first each alone and then all together. If no choice is exact, the gang i
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import combinations, product
@@ -20,7 +21,7 @@ import numpy as np
 from cluster.devices.capacity import consumed
 from cluster.devices.inventory import Inventory
 from planning.devices.by_device import kind_of, served
-from planning.devices.demands import Asked, NotPlannedError, most_devices
+from planning.devices.demands import Asked, NotPlannedError, fewest_devices, most_devices
 from planning.devices.kinds import accepted
 from planning.devices.node_search import NodeDevices, NodeSearch
 
@@ -30,6 +31,11 @@ MOST_WEIGHT = 1_000_000
 """The largest weight of a member in a resource. The solver's sums stay far below 2 ** 63."""
 MOST_VECTORS = 2_000
 """The most vectors of numbers that are searched for one content of a node."""
+MOST_BEYOND = 150
+"""The most vectors for one content of a node, if numbers beyond the members are searched for the remaining capacity.
+
+With two profiles, all numbers for 8 devices are at most 45 vectors, for 16 devices 153.
+"""
 
 Profile = tuple[Asked, ...]
 """The claims of a member, without their names."""
@@ -44,7 +50,9 @@ class Profiles:
     A profile that takes no devices, because it only observes them, is tried with one member. If the node serves one, it
     serves any number. `multiples`: how many members one tried member represents.
 
-    `rows`: by resource, how much a member of each profile counts in it.
+    `rows`: by resource, how much a member of each profile counts in it. `bounded`: whether the limits are the members'
+    numbers although a node may serve more. Its amounts may then be smaller than its capacity, but not too small for the
+    members.
     """
 
     every: tuple[Profile, ...]
@@ -53,10 +61,14 @@ class Profiles:
     rows: tuple[Vector, ...]
     inventory: Inventory
     _served: dict[object, frozenset[Vector]] = field(default_factory=dict)
+    bounded: bool = False
 
     @classmethod
     def of(cls, members: Mapping[Profile, int], inventory: Inventory, nodes: Sequence[NodeDevices]) -> "Profiles":
         """Return the profiles with weights that describe these nodes exactly. `members`: by profile, their number.
+
+        As many members are tried as the devices allow, so that the amounts are the capacities of the nodes, and waste
+        is counted in them. If that takes too long, or has no exact form, only the numbers of the members are tried.
 
         Raises `NotPlannedError` if there are no such weights, or too many profiles.
         """
@@ -64,18 +76,37 @@ class Profiles:
             raise NotPlannedError(f"more than {MOST_PROFILES} different sets of claims with constraints in one gang")
         every = tuple(members)
         takes = [any(most_devices(asked, every=1) for asked in profile) for profile in every]
-        limits = tuple(count if taking else 1 for count, taking in zip(members.values(), takes, strict=True))
+        bounds = tuple(count if taking else 1 for count, taking in zip(members.values(), takes, strict=True))
         multiples = tuple(1 if taking else count for count, taking in zip(members.values(), takes, strict=True))
         most = max((len(node.positions) for node in nodes), default=1)
         in_devices = tuple(max(1, sum(most_devices(asked, every=most) for asked in profile)) for profile in every)
         families = [in_devices, (1,) * len(every), *_capacities(every, inventory)]
-        served: dict[object, frozenset[Vector]] = {}
-        distinct = {node.key: node for node in nodes}.values()
+        distinct = list({node.key: node for node in nodes}.values())
+        beyond = _beyond(every, bounds, takes, distinct)
+        if beyond is not None:
+            with suppress(NotPlannedError):
+                return cls(every, beyond, multiples, (), inventory).weighted(in_devices, families, distinct)
+        found = cls(every, bounds, multiples, (), inventory).weighted(in_devices, families, distinct)
+        return replace(found, bounded=beyond != bounds and any(map(found.reaches_limit, distinct)))
+
+    def weighted(self, in_devices: Vector, families: Sequence[Vector], nodes: Sequence[NodeDevices]) -> "Profiles":
+        """Return the profiles with the first choice of weights that describes these nodes exactly.
+
+        Raises `NotPlannedError` if there is none. `families`: choices of weights. `in_devices`: the first of them.
+        """
         for weights in (*([each] for each in families), families):
-            found = cls(every, limits, multiples, _rows(in_devices, weights), inventory, served)
-            if all(found.is_exact(each) for each in distinct):
+            found = replace(self, rows=_rows(in_devices, weights))
+            if all(found.is_exact(each) for each in nodes):
                 return found
         raise NotPlannedError("different claims with constraints for the same devices")
+
+    def reaches_limit(self, node: NodeDevices) -> bool:
+        """Return whether the node serves as many members of a profile as are tried. It may serve more."""
+        return any(
+            count == limit and multiple == 1
+            for vector in self.served(node)
+            for count, limit, multiple in zip(vector, self.limits, self.multiples, strict=True)
+        )
 
     def amounts(self, node: NodeDevices) -> tuple[int, ...]:
         """Return the amount of each resource that the node offers."""
@@ -120,10 +151,8 @@ class Profiles:
             numbers = served(kinds, self.limits, node, self.inventory)
             if numbers is not None:
                 return numbers
-        if sharing and len(self.every) == 1:
-            # Many members may share a device. A node that serves some of them serves fewer, too: bisection.
-            most = bisect_left(range(self.limits[0]), 1, key=lambda count: not self._serves(search, (count + 1,)))
-            return frozenset((number,) for number in range(most + 1))
+        if len(self.every) == 1:
+            return frozenset((number,) for number in range(self._most_alone(search) + 1))
         found, level = {nothing}, [nothing]
         while level:
             if len(found) > MOST_VECTORS:
@@ -138,9 +167,42 @@ class Profiles:
             found.update(level)
         return frozenset(found)
 
+    def _most_alone(self, search: NodeSearch) -> int:
+        """Return how many members of the only profile the node serves. If it serves some, it serves fewer, too."""
+        most, step = 0, 1
+        while most + step <= self.limits[0] and self._serves(search, (most + step,)):
+            most, step = most + step, 2 * step
+        rest = range(most + 1, min(most + step, self.limits[0] + 1))
+        return most + bisect_left(rest, 1, key=lambda count: not self._serves(search, (count,)))
+
     def _serves(self, search: NodeSearch, vector: Vector) -> bool:
         claims = [asked for profile, count in zip(self.every, vector, strict=True) for asked in profile * count]
         return search.choose(claims) is not None
+
+
+def _beyond(
+    every: Sequence[Profile], bounds: Vector, takes: Sequence[bool], nodes: Sequence[NodeDevices]
+) -> Vector | None:
+    """Return how many members of each profile are tried, so that each node's whole capacity is found.
+
+    None if that would take too long: with shared devices and not one device for each member, or with too many numbers.
+
+    :param bounds: the numbers of the members. :param takes: by profile, whether a member takes devices for itself.
+    """
+    if any(each is not None for node in nodes for each in node.shares):
+        alone = len(every) == 1 and kind_of(every[0]) is not None
+        return (max(bounds[0], MOST_VECTORS),) if alone else None
+    devices = max((len(node.positions) for node in nodes), default=0)
+    least = [max(1, sum(fewest_devices(asked) for asked in profile)) for profile in every]
+    if len(every) > 1:
+        vectors = [1] + [0] * devices
+        for each, taking in zip(least, takes, strict=True):
+            for number in range(each, devices + 1) if taking else ():
+                vectors[number] += vectors[number - each]
+        if sum(vectors) > MOST_BEYOND:
+            return None
+    reached = zip(bounds, takes, least, strict=True)
+    return tuple(max(bound, devices // each) if taking else bound for bound, taking, each in reached)
 
 
 def _rows(single: Vector, families: Iterable[Vector]) -> tuple[Vector, ...]:

@@ -61,7 +61,7 @@ class OneNode(NamedTuple):
 
 
 class Freed(NamedTuple):
-    """The devices that the evictions of pods free. `amounts`: by resource, one amount for each pod.
+    """The devices that the evictions of pods free. `amounts`: by resource, one amount for each pod, or the reverse.
 
     `exact`: whether evicting several pods frees just the sum of their amounts. If not, it may free more.
     """
@@ -127,6 +127,7 @@ class DeviceColumns:
         for key, place in users.items():
             by_node.setdefault(nodes[int(pods.node[place])], []).append(key)
         for node, there in by_node.items():
+            there.sort(key=lambda key: int(pods.priority[users[key]]))
             try:
                 found = self._freed_on(node, there, self.profiles)
             except NotPlannedError:  # the search takes too long
@@ -134,7 +135,8 @@ class DeviceColumns:
             if found is None:
                 exact = False
                 continue
-            for key, each in found.items():
+            exact &= found.exact
+            for key, each in found.amounts.items():
                 for name, amount in zip(self.names, each, strict=True):
                     amounts[name][users[key]] = amount
         return Freed(amounts, exact)
@@ -150,8 +152,11 @@ class DeviceColumns:
                 return True
         return False
 
-    def _freed_on(self, node: str, pods: Sequence[str], profiles: Profiles) -> dict[str, tuple[int, ...]] | None:
-        """Return the amounts that each pod's eviction frees on a node; None if evictions do not add up."""
+    def _freed_on(self, node: str, pods: Sequence[str], profiles: Profiles) -> Freed | None:
+        """Return the amounts that each pod's eviction frees on a node, by pod; None if they are not known.
+
+        If evictions do not add up, the first pods get the largest amounts with which no set of pods frees too much.
+        """
         inventory = self.devices.inventory
         concerned = [pod for pod in pods if any(map(self._matters, self._given_back(pod)))]
         if len(concerned) > _MOST_VICTIMS:
@@ -168,9 +173,9 @@ class DeviceColumns:
                     return None
                 found[some] = np.array(profiles.amounts(after), dtype=np.int64)
         single = {pod: found[pod,] - found[()] for pod in concerned}
-        if any((each != found[()] + sum(single[pod] for pod in some)).any() for some, each in found.items()):
-            return None
-        return {pod: tuple(each.tolist()) for pod, each in single.items()}
+        exact = all((each == found[()] + sum(single[pod] for pod in some)).all() for some, each in found.items())
+        freeing = single if exact else _at_least(concerned, found)
+        return Freed({pod: each.tolist() for pod, each in freeing.items()}, exact)
 
     def _given_back(self, pod: str) -> Iterator[int]:
         """Yield the devices of which the pod's eviction frees all or a share."""
@@ -193,6 +198,19 @@ class DeviceColumns:
         inside = np.array([*(name in nodes for name in inventory.nodes), False], dtype=np.bool_)
         found: Flags = inside[inventory.node]  # `NOWHERE` is the last entry
         return found
+
+
+def _at_least(pods: Sequence[str], found: Mapping[tuple[str, ...], IntColumn]) -> dict[str, IntColumn]:
+    """Return amounts that the evictions of any of these pods free together at least, the largest for the first pods.
+
+    `found`: by set of pods, the amounts on the node after their evictions.
+    """
+    freed: dict[str, IntColumn] = {}
+    for pod in pods:
+        beside = (some for some in found if pod in some and all(one == pod or one in freed for one in some))
+        left = [found[some] - found[()] - sum(freed[one] for one in some if one != pod) for some in beside]
+        freed[pod] = np.maximum(np.minimum.reduce(left), 0)
+    return freed
 
 
 NO_DEVICES = DeviceColumns()
@@ -384,8 +402,11 @@ def _by_search(
             room[name].free[place] = now[position]
             room[name].terminating[place] = now[position] - staying[position]
             largest[name] = max(largest[name], most[position])
-    notes = ("the order of alternatives (firstAvailable) in the choice of nodes",)
-    alternatives = any(len(each) > 1 for profile in counts for asked in profile for each in asked.requests)
+    notes = list[str]()
+    if any(len(each) > 1 for profile in counts for asked in profile for each in asked.requests):
+        notes.append("the order of alternatives (firstAvailable) in the choice of nodes")
+    if profiles.bounded and len(places) > 1:
+        notes.append("how many devices are left on a node that has devices for all members")
     return replace(
         start,
         names=tuple(names),
@@ -405,7 +426,7 @@ def _by_search(
             )[inventory.content]
             for name, one_set in zip(names, profiles.sets, strict=True)
         },
-        notes=notes if alternatives else (),
+        notes=tuple(notes),
         profiles=profiles,
     )
 

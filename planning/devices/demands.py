@@ -269,6 +269,11 @@ def most_devices(asked: Asked, *, every: int) -> int:
     return sum(max(_taken(each, every) for each in alternatives) for alternatives in asked.requests)
 
 
+def fewest_devices(asked: Asked) -> int:
+    """Return how many devices the claim takes for itself at least: of alternatives the fewest, and 1 for "all"."""
+    return sum(min(_taken(each, 1) for each in alternatives) for alternatives in asked.requests)
+
+
 def _taken(request: Request, every: int) -> int:
     if request.admin:
         return 0

@@ -55,6 +55,12 @@ class UnknownLevelError(Exception):
         self.name = name
 
 
+_EVICTIONS = "some evictions that free devices only together"
+"""What planning does not consider if the amounts that evictions free do not add up (`planning.devices.columns`)."""
+_ROUNDED = "the last digits of very large amounts"
+"""What planning does not consider if amounts are rounded (`planning.framing.amounts`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Framing:
     """The solver's problem, and the meaning of the positions in it.
@@ -197,7 +203,11 @@ class _Framer:
             exact=units.exact and self.exact and not unused,
             guests=frozenset(range(len(table.nodes), len(places.states))),
             outside=self.tree.outside,
-            unmodelled=(*table.unmodelled, *self.devices.notes, *unused),
+            unmodelled=(
+                *(*table.unmodelled, *self.devices.notes, *unused),
+                *(() if self.exact else (_EVICTIONS,)),
+                *(() if units.exact else (_ROUNDED,)),
+            ),
             among_members=table.among_members,
             spread_limits=partial(spread_exclusions, table.spreads, table.pods, places.states),
             stranded=self.stranded,

@@ -102,7 +102,7 @@ def _placed(
     evictions = tuple(_eviction(framing, position, running) for position in plan.victims)
     unmodelled = (*framing.unmodelled, *domains.not_proven)
     proof = Proof.FEASIBLE if unmodelled else plan.proof
-    in_part = unmodelled and plan.proof is Proof.OPTIMAL
+    in_part = unmodelled and (plan.proof is Proof.OPTIMAL or not framing.exact)
     message = wording.placed(gang, assignments, levels, evictions, proof, in_turn=in_turn, in_part=bool(in_part))
     count, reasons = left_out(framing, plan)
     return Decision(
@@ -146,7 +146,8 @@ def _unplaceable(gang: Gang, framing: Framing, answer: NoPlan, seconds: Mapping[
         answered = replace(answer, nearest=explanation.nearest)
         near = answered.nearest
         keeping = (each(framing, near) for each in (limiting_budgets, overruling_budgets, whole_gangs))
-        message = wording.refused(needed, answered, required, misfits(framing), tuple(wording.kept(*keeping)))
+        kept = tuple(wording.kept(*keeping))
+        message = wording.refused(needed, answered, required, misfits(framing), kept, in_part=not framing.exact)
     return Decision(
         gang=gang,
         key=gang.key,

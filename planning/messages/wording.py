@@ -104,18 +104,22 @@ def refused(
     required: str | None,
     misfits: Sequence[Misfits] = (),
     kept: Sequence[Names] = (),
+    *,
+    in_part: bool = False,
 ) -> Message:
     """Return the message of a rejection: what the gang needs, its pods that fit on no node, the nearest domains, and
     `kept`.
 
     `needed`: how many members must run together, by the minimums of the gang and its sets. `kept`: texts about the
-    reasons why running pods cannot be evicted.
+    reasons why running pods cannot be evicted. `in_part`: whether more time would prove nothing, because not everything
+    was considered.
     """
     need = f"needs {pods(needed)}" + (f" in one {required}" if required else "")
     found: list[Message | Names | str] = [*map(_misfit, misfits), *map(_near, answer.nearest[:_NEAREST_SHOWN]), *kept]
     text = Message.of(need, ": ", joined("; ", found)) if found else Message.of(need)
     if answer.proof is Proof.UNPROVEN:
-        return Message.of("no placement found in the time given, and not proven that there is none; ", text)
+        when = "" if in_part else " in the time given"
+        return Message.of(f"no placement found{when}, and not proven that there is none; ", text)
     return text
 
 

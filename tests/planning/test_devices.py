@@ -235,6 +235,57 @@ def test_a_request_for_all_devices_takes_the_node() -> None:
     assert got(decision) == ["n1/gpu-0", "n2/gpu-0 n2/gpu-1", "n4/gpu-0 n4/gpu-1"]
 
 
+def of_one_domain(*sizes: int) -> list[scenes.Manifest]:
+    """For each size, a pod of the gang whose claim is for so many devices of one domain, and the claim's template."""
+    found = list[scenes.Manifest]()
+    for size in sizes:
+        domain = [{"matchAttribute": f"{devices.DRIVER}/domain"}]
+        found.append(devices.template(devices.request("gpu", size), name=f"of-{size}", constraints=domain))
+        found.append(scenes.pod(f"llm-{size}", gang="llm", cpu=1, **devices.of_template(f"of-{size}")))
+    return found
+
+
+def in_one_domain(number: int) -> list[scenes.Manifest]:
+    """So many devices of one domain."""
+    return [devices.device(f"gpu-{at}", attributes={"domain": 0}) for at in range(number)]
+
+
+@pytest.mark.parametrize("sizes", [(1,), (2,), (1, 2)])
+def test_the_node_with_the_fewest_devices_left_is_chosen(sizes: tuple[int, ...]) -> None:
+    """All free devices of a node count, also if the gang needs fewer and its claims have constraints."""
+    there = cluster(n1=in_one_domain(8), n2=in_one_domain(5), n3=in_one_domain(3), n4=0)
+    decision = decided(there, scenes.gang(minMember=len(sizes)), of_one_domain(*sizes))
+    assert [each.node for each in decision.assignments] == ["n3"] * len(sizes)
+    assert decision.proof == "Optimal"
+
+
+def test_a_plan_that_does_not_count_all_free_devices_is_not_called_optimal() -> None:
+    """Two kinds of claims for 30 devices have too many combinations: only those of the members are tried."""
+    there = cluster(n1=in_one_domain(30), n2=in_one_domain(20), n3=0, n4=0)
+    decision = decided(there, scenes.gang(minMember=2), of_one_domain(1, 2))
+    assert decision.proof == "Feasible"
+    assert "not considered: how many devices are left" in decision.message
+
+
+@pytest.mark.parametrize(("held", "placed"), [(3, 1), (4, 0)])
+def test_evictions_that_do_not_add_up_are_used_as_far_as_one_pod_frees_enough(held: int, placed: int) -> None:
+    """A member needs two of four devices, and running pods have one each.
+
+    If one device is free, the eviction of any pod is enough, and that of a second one adds nothing.
+    """
+    low = [each for at in range(held) for each in devices.user(f"low-{at}", "n3", f"gpu-{at}")]
+    there = cluster(n1=0, n2=0, n3=in_one_domain(4), n4=0)
+    urgent = [
+        {**each, "spec": {**each["spec"], "priority": 10}} if each["kind"] == "Pod" else each
+        for each in of_one_domain(2)
+    ]
+    decision = decided(there, scenes.gang(minMember=1), urgent, low)
+    assert len(decision.assignments) == len(decision.evictions) == placed
+    assert decision.proof == ("Feasible" if placed else "Unproven")
+    assert "in the time given" not in decision.message
+    assert decision.message.endswith("; not considered: some evictions that free devices only together")
+
+
 def test_an_alternative_is_taken_where_the_preferred_one_is_short() -> None:
     first = {"name": "big", "deviceClassName": devices.DRIVER, "count": 2}
     second = {"name": "small", "deviceClassName": devices.DRIVER, "count": 1}
