@@ -63,6 +63,9 @@ class InputRecorder(Protocol):
     def at_scheduler(self, name: str) -> None:
         """Record that the reading has looked up when the scheduler of this name last tried to schedule a pod."""
 
+    def at_pods_of_job(self, namespace: str, name: str) -> None:
+        """Record that the reading has looked up the pods that a Job controls."""
+
 
 class QueueNamed(NamedTuple):
     """The name of a queue on a pod. `field`: the path of the key that contains the name, for messages."""
@@ -211,6 +214,8 @@ class Sources:
 
     def pods_of(self, job: Job) -> list[Pod]:
         """Return the pods that the Job controls, in the order of `pods`. The first call indexes all pods by Job."""
+        if self.recorder is not None:
+            self.recorder.at_pods_of_job(job.metadata.namespace, job.name)
         if self.pods and not self._made_by:
             object.__setattr__(self, "_made_by", _by_job(self.pods))
         return [pod for pod in self._made_by.get((job.metadata.namespace, job.name), ()) if owned_by(pod, job)]

@@ -19,7 +19,7 @@ ReadInput = tuple[Hashable, ...]
 Example: ("labels", "team-a") is the look-up of the labels of the namespace team-a.
 """
 
-OBJECT, KIND, EXISTENCE, KINDS, SOUGHT, CALLED, LABELS, SHARING, SCHEDULER = (
+OBJECT, KIND, EXISTENCE, KINDS, SOUGHT, CALLED, LABELS, SHARING, SCHEDULER, PODS_OF_JOB = (
     "object",
     "kind",
     "existence",
@@ -29,15 +29,19 @@ OBJECT, KIND, EXISTENCE, KINDS, SOUGHT, CALLED, LABELS, SHARING, SCHEDULER = (
     "labels",
     "sharing",
     "scheduler",
+    "pods of job",
 )
 
 
 class ReadSet:
     """A recorder of the look-ups during one reading (`gangs.sources.InputRecorder`). The field `all` has the recorded
     look-ups.
+
+    :param dialect: the name of the dialect that reads; "" if several read.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, dialect: str = "") -> None:
+        self._dialect = dialect
         self.all: set[ReadInput] = set()
 
     def at_object(self, key: ObjectKey) -> None:
@@ -77,6 +81,18 @@ class ReadSet:
     def at_scheduler(self, name: str) -> None:
         """Record that the gang's reading has looked up when a scheduler last tried to schedule a pod."""
         self.all.add((SCHEDULER, name))
+
+    def at_pods_of_job(self, namespace: str, name: str) -> None:
+        """Record that the dialect has looked up the pods that a Job controls."""
+        self.all.add(pods_of_job(self._dialect, namespace, name))
+
+
+def pods_of_job(dialect: str, namespace: str, name: str) -> ReadInput:
+    """Return the recorded input "the pods that this Job controls and that this dialect may read".
+
+    A pod that another dialect claims does not change this input.
+    """
+    return PODS_OF_JOB, dialect, namespace, name
 
 
 class ReadSetIndex:

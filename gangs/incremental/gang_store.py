@@ -312,7 +312,7 @@ class GangStore:
         return any(about.dialect in _roots(key_of(each), each) for each in called)
 
     def _read(self, about: GangKey) -> Reading:
-        dialect, inputs = _BY_NAME[about.dialect], ReadSet()
+        dialect, inputs = _BY_NAME[about.dialect], ReadSet(about.dialect)
         try:
             reading = self._read_by(dialect, about, inputs)
         except Exception:
@@ -341,7 +341,8 @@ class GangStore:
         ceded.
 
         They are the pods of the gang, of gangs that are grouped with it, and pods with an equal `Grouping.company`. For
-        a dialect without groups, they include the pods of the Job with the gang's name.
+        a dialect without groups, they include the pods of the Job with the gang's name. A dialect finds these by
+        `Sources.pods_of`, which records the look-up. So a Job that is no gang is not read again for its pods.
         """
         keys, grouping = {about}, GROUPING.get(dialect.name)
         if grouping is not None:
@@ -354,7 +355,6 @@ class GangStore:
                 inputs.add(KeptPods.input_of_company(dialect.name, company))
         else:
             found |= {pod.key: pod for pod in self._pods.made_by(about)}
-            inputs.add(KeptPods.input_of_made(about))
         pods = [found[key] for key in sorted(found)]
         theirs = [pod for pod in pods if self._is_theirs(dialect, pod)] if dialect.name in self._left.to else []
         return [pod for pod in pods if self._seen_by(dialect, pod)], theirs

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from gangs.coexistence.ownership import CededToOthers, admitted_by_us
 from gangs.dialects.claims import dialect_of, names_nothing
 from gangs.dialects.table import DIALECTS, GROUPING
-from gangs.incremental.dependencies import ReadInput
+from gangs.incremental.dependencies import ReadInput, pods_of_job
 from gangs.model import GangKey
 from gangs.workloads.jobs import job_owner, succeeded_uncounted
 from kube.objects import Pod
 
-_PODS, _MADE, _COMPANY = "pods", "made", "company"
+_PODS, _COMPANY = "pods", "company"
 _NAMES = tuple(dialect.name for dialect in DIALECTS)
 
 
@@ -86,14 +86,6 @@ class KeptPods:
     def input_of(key: GangKey) -> ReadInput:
         """Return the recorded input (`ReadInput`) "the pods of this gang"."""
         return _PODS, key
-
-    @staticmethod
-    def input_of_made(key: GangKey) -> ReadInput:
-        """Return the recorded input (`ReadInput`) "the pods of the Job with the namespace and name of this gang".
-
-        Only pods that the gang's dialect may read count: a pod that another dialect claims does not change this input.
-        """
-        return _MADE, *key
 
     @staticmethod
     def input_of_company(dialect: str, company: Hashable) -> ReadInput:
@@ -255,7 +247,7 @@ def _known(pod: Pod, left: CededToOthers) -> _Known:
 def _inputs(known: _Known) -> Iterable[ReadInput]:
     if known.job is not None:
         dialects = _NAMES if known.claim is None else (known.claim.dialect,)
-        yield from (KeptPods.input_of_made(GangKey(dialect, *known.job)) for dialect in dialects)
+        yield from (pods_of_job(dialect, *known.job) for dialect in dialects)
     if known.key is not None:
         yield KeptPods.input_of(known.key)
         yield from (KeptPods.input_of(each) for each in known.joined if each.namespace == known.key.namespace)

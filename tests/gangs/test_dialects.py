@@ -6,7 +6,7 @@ import pytest
 from koordinator_objects import gather, group, member
 from written import DATACENTER, NETWORK, documents, pod, sources
 
-from gangs.dialects.claims import dialect_of, protected
+from gangs.dialects.claims import dialect_of, names_nothing, protected
 from gangs.dialects.reading import read_all
 from gangs.dialects.reviewing import review
 from gangs.dialects.table import DIALECTS, all_kinds
@@ -68,6 +68,17 @@ def test_the_api_server_can_recognise_every_pod_that_a_dialect_claims() -> None:
         (dialect,) = (each for each in DIALECTS if each.name == claim[0])
         assert set(labels) & set(dialect.pod_keys.labels) or set(annotations) & set(dialect.pod_keys.annotations)
         assert dialect_of(pod("p", labels=labels, annotations=annotations, owner=owner)) is not None
+
+
+def test_each_key_that_names_a_gang_in_some_dialect_is_noticed() -> None:
+    """Pods without such a key are not shown to the dialects at all."""
+    for dialect in DIALECTS:
+        for key in dialect.pod_keys.labels:
+            assert not names_nothing(pod("p", labels={key: "g"}))
+        for key in dialect.pod_keys.annotations:
+            assert not names_nothing(pod("p", annotations={key: "g"}))
+    assert not names_nothing(pod("p", schedulingGroup={"podGroupName": "g"}))
+    assert names_nothing(pod("p", labels={"app": "web"}, annotations={"example.com/note": "none"}))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import yaml
 from thorough import parts
 from written import documents, pod
 
-from gangs.dialects.claims import ceded_to_others, dialect_of
+from gangs.dialects.claims import ceded_to_others, dialect_of, names_nothing
 from gangs.dialects.expanding import expanded
 from gangs.dialects.protocol import Dialect
 from gangs.dialects.reading import read_all, read_by
@@ -323,6 +323,13 @@ def test_what_is_kept_is_what_there_is(seed: int) -> None:
     assert anew < 10
 
 
+def test_no_dialect_finds_a_gang_of_a_pod_without_the_keys_that_name_one() -> None:
+    """Such pods are not shown to the dialects, so a dialect with a further key would lose members."""
+    unnamed = [each for each in world().pods.values() if names_nothing(each)]
+    assert 0 < len(unnamed) < len(world().pods) / 2
+    assert all(dialect.gang_of(each) is None for dialect in DIALECTS for each in unnamed)
+
+
 def test_a_status_that_decides_nothing_has_no_gang_read_again() -> None:
     of = world()
     of.there, of.here = dict(of.objects), dict(of.pods)
@@ -393,3 +400,32 @@ def test_a_changed_member_is_read_by_its_own_dialect_only(monkeypatch: pytest.Mo
     assert update is not None
     assert update.gangs == {GangKey("phalanx", "default", "train")}
     assert read == ["phalanx"]
+
+
+def test_a_job_of_no_gang_is_not_read_again_for_its_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most Jobs of a cluster are no gangs, and each of their pods changes several times."""
+    manifest, *_ = documents("""
+        apiVersion: batch/v1
+        kind: Job
+        metadata: {name: plain, namespace: default, uid: u1}
+        spec:
+          parallelism: 2
+          completions: 2
+          template: {spec: {restartPolicy: Never, containers: [{name: main, image: none}]}}
+    """)
+    objects = {key_of(manifest): KeptObject(manifest)}
+    store = GangStore(Sources((), objects))
+    read = list[str]()
+
+    def recording(dialect: Dialect, *arguments: Any) -> Reading:
+        read.append(dialect.name)
+        return read_by(dialect, *arguments)
+
+    monkeypatch.setattr(gang_store, "read_by", recording)
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "plain", "uid": "u1", "controller": True}
+    member = pod("plain-0", labels={"batch.kubernetes.io/job-name": "plain"}, owner=owner)
+    for changed in ({member.key: member}, {member.key: None}):
+        update = store.update(Sources([each for each in changed.values() if each is not None], objects), changed, ())
+        assert update is not None
+        assert not update.gangs
+    assert read == []
