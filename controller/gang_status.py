@@ -120,7 +120,8 @@ class Notes:
     untried: str = ""
     """The message about released members that no scheduler tries; "" if there are none."""
     devices: str = ""
-    """The message about devices that cannot be taken now, or that are not held; "" if there is none."""
+    """The message about devices that cannot be allocated now, or that are not reserved for the gang; "" if there is
+    none."""
     timed_out: bool | None = None
     """Whether the gang's schedule timeout is over. None: the condition TimedOut keeps its value until the gang is
     released, and is False from then on.

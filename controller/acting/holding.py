@@ -1,4 +1,4 @@
-"""Takes devices for gangs: taints, allocates, gives up, yields (docs/decisions/0045).
+"""Allocates the devices of a plan to the claims of gated members, before the gang is released (docs/decisions/0045).
 
 The order of the writes of one plan: rules that taint the pools of its devices, one status write for each claim, the
 deletion of the rules. Between two of them the scheduler must have seen the earlier ones, which probes show. Each step

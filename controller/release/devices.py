@@ -74,8 +74,8 @@ class PlannedClaim:
 class DevicePlan:
     """The claims of a plan whose members are still gated, as the cluster shows them now.
 
-    `obsolete`: claims for which the plan has no devices, but of which the controller holds devices for gated members.
-    `awaited`: the claims of expected pods only, to which nothing can be allocated yet.
+    `obsolete`: claims for which the plan has no devices, but to which the controller has allocated devices for gated
+    members. `awaited`: the claims of expected pods only, to which nothing can be allocated yet.
     """
 
     plan_id: str

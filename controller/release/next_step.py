@@ -145,7 +145,8 @@ class GiveUp:
 
 @dataclass(frozen=True, slots=True)
 class AwaitDevices:
-    """Wait until other claims, whose pods are ending or give way, have given up devices of the plan.
+    """Wait until other claims have given up devices of the plan. Their pods are ending, or are gated and of lower
+    priority.
 
     `holders`: these claims, each with the device.
     """
@@ -679,7 +680,7 @@ def _vanished(situation: Situation, record: PlanRecord) -> str:
 
 
 def _changed(situation: Situation, record: PlanRecord) -> str:
-    """Return a message if the gang's request has changed since the gang was planned; "" if it has not.
+    """Return a message if the gang's placement request has changed since the gang was planned; "" if it has not.
 
     Once a member of the plan has been released, a change is ignored, because the other members must follow it.
     """

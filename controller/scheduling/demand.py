@@ -25,7 +25,7 @@ _UNTIED_VOLUMES = frozenset(("projected", "configMap", "secret", "emptyDir", "do
 
 
 def request_of(gang: Gang) -> object:
-    """Return a value that is equal as long as the gang's request is equal.
+    """Return a value that is equal as long as the gang's placement request is equal.
 
     It leaves out what the controller itself writes on members, such as nominations and annotations.
     """

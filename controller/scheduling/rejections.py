@@ -89,7 +89,9 @@ class CachedRejection:
         return changes.are_only_new_pods(basis, gang)
 
     def outdate(self) -> None:
-        """End the rejection and its back-off, because the gang's request has changed. The gang is planned at once."""
+        """End the rejection and its back-off, because the gang's placement request has changed. The gang is planned at
+        once.
+        """
         self.basis, self.again = None, float("-inf")
 
     def shared_with(self, gang: Gang, at: float) -> "CachedRejection":

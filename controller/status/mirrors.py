@@ -245,7 +245,7 @@ def _owner(source: ObjectRef) -> dict[str, Any]:
 
 
 def _spec(gang: Gang) -> dict[str, Any]:
-    """Return the spec of the mirror: the constraints and preferences of the gang's request.
+    """Return the spec of the mirror: the constraints and preferences of the gang's placement request.
 
     `near` and `node_wishes` are left out, because they are not written by the user: they are derived from where other
     pods run and how large the nodes are. The plan in the status shows their effect.

@@ -193,7 +193,7 @@ def _joint(ways: _Ways, way: Sequence[Variant], seconds: float) -> Joint | None:
     """Solve one joint problem of all gangs, each in the flavors of its variant in `way`.
 
     None if the solver finds no answer in time, the gangs use different topologies, amounts must be rounded, or the
-    gangs ask for too many kinds of devices.
+    gangs ask for too many device kinds.
     """
     same_priority = ways.same_priority
     if len({variant.framing.topology for variant in way}) != 1:

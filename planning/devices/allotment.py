@@ -18,7 +18,7 @@ Allocations = dict[str, tuple[ClaimAllocation, ...]]
 class AllotmentError(Exception):
     """No devices are found on a node for the members that the plan puts there.
 
-    The columns rule out that there are none. But the search for them may take too long.
+    Such devices exist, because the solver has counted them exactly. But the search for them may take too long.
     """
 
 

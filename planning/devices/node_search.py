@@ -200,7 +200,7 @@ class NodeSearch:
             raise NotPlannedError("claims for whose devices the search on one node takes too long")
 
     def _may_suffice(self, needed: Iterable[tuple[Kind, int, int]]) -> bool:
-        """Return whether enough devices are left for each kind alone. If not, no choice can succeed.
+        """Return whether enough devices are left for each device kind alone. If not, no choice can succeed.
 
         Without this bound, the search would try every distribution of members that share devices.
         """
@@ -216,7 +216,7 @@ class NodeSearch:
         return True
 
     def _times(self, kind: Kind, place: int, most: int) -> int:
-        """Return how many requests for a kind can still get a share of a device, `most` at most."""
+        """Return how many requests for a device kind can still get a share of a device, `most` at most."""
         left = self._shares[place].left
         if any(each < 0 for each in left):
             return 0

@@ -97,7 +97,7 @@ def _held_by_placeholders(snapshot: Snapshot) -> Mapping[str, Mapping[str, str]]
 
 
 def _nodes_held(gang: Gang, later: Mapping[str, str]) -> Iterator[tuple[Member, str]]:
-    """Yield the members that are charged to the quota, each with the node on which it holds capacity.
+    """Yield the members that are charged to the quota, each with the node on which it uses or reserves capacity.
 
     The node is "" for a lost member that is being recreated and has no reservation yet. If an expected pod has arrived
     but is not nominated yet, it gets the node of a placeholder of its role. The pod and the placeholder together are
