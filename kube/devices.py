@@ -66,7 +66,9 @@ class CapacityRange(Struct, frozen=True):
 
 
 class CapacityPolicy(Struct, frozen=True):
-    """CapacityRequestPolicy: how a request for a part of a capacity is rounded. `default`: what no request consumes."""
+    """CapacityRequestPolicy: how a request for a part of a capacity is rounded. `default`: the amount that a request
+    consumes if it does not name the capacity.
+    """
 
     default: str | int | float | None = None
     valid_values: tuple[str | int | float, ...] = ()

@@ -1,7 +1,7 @@
 """`python -m benchmarks.live.devices`: measure pods with a claim for a device each, from creation to binding.
 
-The pods are a gang of Phalanx, which holds all devices before the release, or ungrouped pods of the stock scheduler.
-The modes are measured alternately on one control plane of Kubernetes 1.37.
+The pods are a gang of Phalanx, to which all devices are allocated before its release, or ungrouped pods of the stock
+scheduler. The modes are measured alternately on one control plane of Kubernetes 1.37.
 """
 
 import json

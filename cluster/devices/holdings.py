@@ -1,4 +1,6 @@
-"""Which claims hold which devices, and which rules taint devices: what the controller reads to take devices."""
+"""Which devices are allocated to which claims, and which rules taint devices. The controller reads this before it
+allocates devices.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping

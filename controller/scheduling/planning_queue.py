@@ -366,7 +366,8 @@ class PlanningQueue:
     def _waits(self, queued: QueuedGang, now: _PlanningRound) -> bool:
         """Return whether the gang is decided without the solver, because it lacks members or objects.
 
-        Also True if the check raised an error, because the gang is then held off. The decision is recorded.
+        Also True if the check raised an error, because the gang is then rejected for a moment. The decision is
+        recorded.
         """
         cluster_view = now.cluster_view
         decision = self._tried(
@@ -443,7 +444,9 @@ class PlanningQueue:
         self._metrics.decided(new)
 
     def _give_up(self, planning_request: PlanningRequest) -> None:
-        """End a planning request. Hold off its gangs without a result, because planning them has failed twice."""
+        """End a planning request. Reject its gangs without a result for a moment, because planning them has failed
+        twice.
+        """
         for gang in planning_request.gangs:
             queued = self._gangs.get(gang.key)
             if queued is not None and queued.pending is planning_request:

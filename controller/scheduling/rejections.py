@@ -204,5 +204,7 @@ def _names(gang: Gang) -> Iterator[str]:
 
 
 def _has_own_claims(pod: Pod) -> bool:
-    """Return whether the pod has ephemeral volumes, whose claims carry the pod's name, or has resource claims."""
+    """Return whether the pod has ephemeral volumes, whose volume claims carry the pod's name, or has resource
+    claims.
+    """
     return bool(pod.spec.resource_claims) or any("ephemeral" in volume for volume in pod.spec.volumes)
