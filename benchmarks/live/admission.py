@@ -80,7 +80,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a run. `paces`: pods per second; `count`: the pods of a lot, for each pace, way of admission and
+    """What a run measures. `paces`: pods per second; `count`: the pods of a lot, for each pace, way of admission and
     round.
     """
 

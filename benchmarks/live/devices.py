@@ -42,7 +42,9 @@ rules:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The control plane of a run, and the audit log of its API server. `programs`: by name, their process ids."""
+    """The control plane of a run, and the audit log of its API server. `programs`: by name, the process ids of its
+    programs.
+    """
 
     plane: ControlPlane
     log: Path

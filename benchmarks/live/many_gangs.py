@@ -51,7 +51,7 @@ _JOBS: Mapping[str, Callable[..., load.Manifest]] = {
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The control plane of a measurement.
+    """The control plane of a measurement, with one installed system (nothing, Phalanx or Kueue).
 
     :ivar beside: the installed system.
     :ivar programs: by name, the process ids of the programs whose CPU is measured.
@@ -127,9 +127,9 @@ def main(*, modes: tuple[str, ...], rounds: int, write: Path | None, profile: Pa
 
 
 def measured(setup: Setup, modes: Sequence[str], rounds: int, profiles: Path | None) -> Iterator[Lot]:
-    """Yield the lots of every scene: first with nothing installed, then beside Phalanx, then beside Kueue.
+    """Yield the measured lots of Jobs: first with nothing installed, then beside Phalanx, then beside Kueue.
 
-    The modes of a scene are measured in turns.
+    Beside each system, its modes are measured in turns.
     """
     if KUEUE in modes:
         operators.program(kueue.NAME)
@@ -197,7 +197,9 @@ def _measured(scene: Scene, mode: str, number: int) -> Lot:
 
 
 def _remove(plane: ControlPlane, mode: str, names: Sequence[str]) -> None:
-    """Delete Jobs, several at a time, and wait until their pods and all objects that systems keep for them are gone."""
+    """Delete Jobs, several at a time, and wait until their pods are gone, and all objects that Phalanx or Kueue keeps
+    for them.
+    """
     paths = [f"{load.JOBS}/{name}?propagationPolicy=Background" for name in names]
     if mode == NATIVE:
         paths += [f"{load.POD_GROUPS}/{name}" for name in names]

@@ -173,7 +173,8 @@ def _by_number(node: str, claims: Sequence[ClaimDemand], free: Flags, columns: D
 
 
 def _matched(candidates: Sequence[Sequence[int]]) -> list[int] | None:
-    """Return a different device for each slot, from the slot's candidates (augmenting paths, Kuhn's algorithm).
+    """Return a different device for each slot (a device that a claim still needs), from the slot's candidates (Kuhn's
+    algorithm with augmenting paths).
 
     None if there is no such choice.
     """

@@ -1,4 +1,4 @@
-"""Checks the devices that a plan gives to claims, device by device, without the columns and searches that chose them.
+"""Checks the devices that a plan gives to claims, device by device, without any of the code that chose them.
 
 Every plan passes this check before anyone sees it. It reads the claims, the slices and the present allocations.
 """

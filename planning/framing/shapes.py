@@ -199,7 +199,8 @@ class ShapeTable:
 
         Pods that differ in their specs but not in the consequences share one shape. A change lifts an exclusion of the
         merged shape only if it lifts it for each of the pods. Pods that have nodes already have no exclusions to lift.
-        As the reason why a node is excluded, a fault of the node has precedence over `ELSEWHERE`.
+        As the reason why a node is excluded, a reason in the node itself, such as a taint, has precedence over
+        `ELSEWHERE`.
         """
         for position, known in enumerate(self.shapes):
             same_room = known.requests == shape.requests and known.nodes == shape.nodes
