@@ -278,7 +278,7 @@ class ResourceClaimTemplate(Struct, frozen=True):
 
 
 class DeviceTaintSelector(Struct, frozen=True):
-    """DeviceTaintSelector: the devices that a rule taints. An absent field selects every value."""
+    """DeviceTaintSelector: the devices that a DeviceTaintRule taints. An absent field selects every value."""
 
     driver: str | None = None
     pool: str | None = None

@@ -1,5 +1,5 @@
-"""Which devices are allocated to which claims, and which rules taint devices. The controller reads this before it
-allocates devices.
+"""Which devices are allocated to which claims, and which DeviceTaintRules taint devices. The controller reads this
+before it allocates devices.
 """
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ RULES_PATH = "/apis/resource.k8s.io/v1/devicetaintrules"
 
 @dataclass(frozen=True)
 class DeviceView:
-    """The claims, rules and DeviceClasses of the cluster at one instant.
+    """The claims, taint rules and DeviceClasses of the cluster at one instant.
 
     `known`: whether the claims have been read; until then nothing is known about devices. `taints`: whether the API
     server serves DeviceTaintRules.
@@ -82,7 +82,7 @@ NO_DEVICES = DeviceView()
 
 
 def without_taking(rules: Iterable[DeviceTaintRule]) -> tuple[DeviceTaintRule, ...]:
-    """Return the rules that count for a plan: all except those by which the controller takes devices for plans.
+    """Return the taint rules that count for a plan: all except those by which the controller takes devices for plans.
 
     The plans in force themselves say which devices they take.
     """

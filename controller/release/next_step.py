@@ -172,7 +172,7 @@ class Yield:
 
 @dataclass(frozen=True, slots=True)
 class Untaint:
-    """Delete these rules once the scheduler has seen all allocations of the plan."""
+    """Delete these taint rules once the scheduler has seen all allocations of the plan."""
 
     devices: DevicePlan
     rules: tuple[DeviceTaintRule, ...]
@@ -466,7 +466,7 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
 
 
 def _before_devices_are_held(devices: DevicePlan, running: tuple[PlannedVictim, ...]) -> Step | None:
-    """Return the step that is due before all claims have their devices and no rule is left; None if none is.
+    """Return the step that is due before all claims have their devices and no taint rule is left; None if none is.
 
     :param running: the victims that are still to be evicted.
     """

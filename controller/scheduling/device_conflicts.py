@@ -80,7 +80,7 @@ class DeviceConflicts:
         """Yield the gangs that give up their devices for a waiting pod: for each pod the one of lowest priority.
 
         The priority of a nominated pod does not count. A gang that takes devices of the pod's node waits for the pod
-        (`controller.acting.holding`). The rules of the gang keep the pod from every device of the node.
+        (`controller.acting.holding`). The gang's taint rules keep the pod from every device of the node.
         """
         view, now = cluster_view.devices, self._clock.monotonic()
         waiting = {pod.metadata.uid: pod for pod in cluster_view.live.values() if _waits(pod, view)}

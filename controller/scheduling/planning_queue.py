@@ -354,10 +354,10 @@ class PlanningQueue:
         return self._tried(queued, now, partial(self._capacity_bound.may_hold, queued.demand)) is not False
 
     def _may_wait(self, queued: QueuedGang) -> bool:
-        """Return whether a check for missing members and objects (`_waits`) precedes the check of the capacity bound.
-
-        True if the gang lacked members or objects at the last check, or if its request is new. With thousands of
-        members the check takes a while, so it does not run in each reconcile for a gang above the capacity bound.
+        """Return whether to check first if the gang lacks members or objects (`_waits`), and only then if it is above
+        the capacity bound. True if the gang lacked members or objects at the last check, or if its placement request is
+        new. With thousands of members the check takes a while, so it does not run in each reconcile for a gang above
+        the capacity bound.
         """
         checked, queued.checked_for_missing = queued.checked_for_missing, True
         rejection = queued.rejection
