@@ -1,4 +1,5 @@
-"""Computes the status of a Gang object from the gang's decision and its members. Pure and idempotent.
+"""Computes the status of a Gang object from the gang's decision and its members. Pure functions, so equal inputs give
+equal statuses.
 
 Equal states give equal statuses, including the times of the conditions, so a writer can skip equal statuses. The
 plan stays in the status while it is in force, so that a restarted controller can continue from it.

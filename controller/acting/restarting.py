@@ -32,7 +32,7 @@ from solver.plan import Proof
 from timing.clock import SYSTEM_CLOCK, Clock
 
 MOST_CLOSED = 3
-"""The most closed nodes of the left domain that a gang's status names."""
+"""The most closed nodes (cordoned, tainted or not ready) of the left domain that a gang's status names."""
 ON_ITS_WAY_SECONDS = 60.0
 """The most seconds for which other gangs wait until a restarted gang is released."""
 

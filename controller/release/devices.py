@@ -1,4 +1,5 @@
-"""Which claims of a plan have their devices, and what keeps the others from them. Pure (docs/decisions/0045).
+"""The claims of a plan as the cluster shows them: which have their planned devices already, and which other claims have
+planned devices (docs/decisions/0045). Pure functions.
 
 The state is in the cluster: the allocations of the claims, and the DeviceTaintRules that the controller has created.
 """

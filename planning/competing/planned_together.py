@@ -247,7 +247,7 @@ def _all_placed(ways: _Ways, one_by_one: OneByOne) -> JointDecisions | None:
     """Return the decisions of a plan for all members of all gangs, as compact as possible
     (`solver.multi_gang.all_placed`).
 
-    None if no such plan is found, or if the gangs compete for quotas or have pod affinity or resource claims as well.
+    None if no such plan is found, or if the gangs compete for quotas, or have pod affinity or resource claims.
     """
     same_priority, way = ways.same_priority, [each[0] for each in ways.variants.values()]
     gangs = [each.gang for each in way]

@@ -100,14 +100,16 @@ def fewest_on(
 
 
 def held_by_gangs(pods: Iterable[str], columns: DeviceColumns) -> list[int]:
-    """Return the devices that running members of these pods' gangs have got, as positions in the inventory."""
+    """Return the devices that are allocated to running members of these pods' gangs, as positions in the inventory."""
     gangs = {columns.gang_of[pod] for pod in pods}
     running = [pod for pod, gang in columns.gang_of.items() if gang in gangs and pod not in columns.gone]
     return devices_of_pods(running, columns)
 
 
 def devices_of_pods(pods: Iterable[str], columns: DeviceColumns) -> list[int]:
-    """Return the devices that claims of these pods (`namespace/name`) have got, as positions in the inventory."""
+    """Return the devices that are allocated to claims of these pods (`namespace/name`), as positions in the
+    inventory.
+    """
     devices = columns.devices
     uses = dict.fromkeys(place for pod in pods for place in devices.uses_of.get(pod, ()))
     return [position for place in uses for position in devices.uses[place].positions]

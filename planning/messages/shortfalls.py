@@ -221,8 +221,8 @@ def _places(framing: Framing, nearest: Iterable[NearDomain]) -> set[int]:
 
 
 def _required_domain(problem: Problem, plan: Plan) -> bool:
-    """Whether the gang must be in one domain of a required level and has a node there, so that other domains are closed
-    to it.
+    """Whether the gang must be in one domain of a required level and has a node there, so that it may not use other
+    domains.
     """
     return problem.required is not None and any(node is not None for nodes in plan.nodes for node in nodes)
 
