@@ -26,7 +26,7 @@ class CELDeviceSelector(Struct, frozen=True):
 
 
 class DeviceSelector(Struct, frozen=True):
-    """DeviceSelector. None: the selector has a form that this version of Phalanx does not know."""
+    """DeviceSelector. `cel` None: the selector has a form that this version of Phalanx does not know."""
 
     cel: CELDeviceSelector | None = None
 

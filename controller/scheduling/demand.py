@@ -84,7 +84,8 @@ class MinimumDemand:
         return shared
 
     def topology(self, known: Sequence[Topology]) -> Topology | Fault | None:
-        """Return the topology in which the gang is placed; a fault if its request is wrong; None if there is none.
+        """Return the topology in which the gang is placed; a fault if its placement request is wrong; None if there is
+        no topology.
 
         :param known: all topologies of the cluster. The result is cached while this is the same list object.
         """

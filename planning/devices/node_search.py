@@ -61,7 +61,7 @@ class NodeDevices:
 
 
 class Shared(NamedTuple):
-    """The use of a device that several claims can share.
+    """What claims use and leave of a device that several claims can share.
 
     `left`: the remaining amounts of its capacities, in the order of names. `claims`: the number of claims of the search
     that use the device, plus one if claims outside the search use it.
@@ -72,7 +72,9 @@ class Shared(NamedTuple):
 
 
 def _shared(device: Device, used: Amounts | None) -> Shared | None:
-    """Return the use of a device. `used`: the amounts that claims consume of the device; None if no claim uses it."""
+    """Return what claims use and leave of a device that several claims can share; None for any other device. `used`:
+    the amounts that claims consume of it; None if no claim uses it.
+    """
     if not device.allow_multiple_allocations:
         return None
     taken = used or {}
