@@ -266,7 +266,8 @@ class NodeSearch:
         return False
 
     def _candidates(self, slot: _Slot, before: _Slot | None, chosen: Choice) -> Iterator[tuple[int, int]]:
-        """Yield the devices for a slot, each as its group and place. Of equal free devices only the first is yielded.
+        """Yield the devices for a slot (a device that a claim still needs), each by its group of equal devices and its
+        position. Of equal free devices only the first is yielded.
 
         The slots of one request are interchangeable, so their devices are chosen in the order of groups.
         """

@@ -153,7 +153,7 @@ class _Share:
 
 @dataclass(frozen=True, slots=True)
 class TreeShare:
-    """A queue or a cohort with its share of one quota, in base units. Either `queue` or `cohort` is its name.
+    """A queue or a cohort with its part of one quota, in base units. Either `queue` or `cohort` is its name.
 
     `parent`: the cohort above it, "" at the top. `quota`: its nominal quota plus the quota that its children lend.
     `kept`: the quota that it does not lend. `limit`: the most that it may use; None: no borrowing limit. `used`: the
