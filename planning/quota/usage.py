@@ -217,7 +217,9 @@ class QuotaBalance:
         ]
 
     def _below(self, name: str, usage: Usage) -> Iterator[TreeShare]:
-        """Yield the shares of the queues and cohorts below the cohort `name`, each before its parent."""
+        """Yield the queues and cohorts below the cohort `name`, each with its part of the quota and before its
+        parent.
+        """
         for queue in self.cohort:
             if queue.cohort == name:
                 yield self._tree_share(queue.name, name, self._share_of_queue(queue, usage))
