@@ -41,7 +41,9 @@ _LATER = since(SolvePhase.ROOM)
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The first goal that is not proven: its value in the plan and its bound. `goal` "plan": there is no plan."""
+    """The first goal that is not proven: its value in the plan and its bound. If there is no plan at all, `goal` is
+    "plan".
+    """
 
     goal: str
     value: int

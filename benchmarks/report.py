@@ -41,7 +41,9 @@ class Report:
 
     @classmethod
     def beside(cls, file: Path) -> "Report":
-        """Return an empty report that will be compared with the results in this file, if the file exists."""
+        """Return a report without rows. Rows that are added later are compared with the results in this file, if the
+        file exists.
+        """
         rows = read(file).rows if file.exists() else ()
         return cls({(each.scenario, each.nodes): each for each in rows})
 

@@ -216,7 +216,7 @@ def _remove(transport: Transport, definitions: list[Manifest]) -> None:
 
 
 def _is_holding(priority_class: Manifest) -> bool:
-    """Whether it is a PriorityClass of placeholders, which the controller has created."""
+    """Whether the object is a PriorityClass of placeholders, which the controller has created."""
     return PLACEHOLDER in (priority_class["metadata"].get("labels") or {})
 
 

@@ -134,7 +134,7 @@ class NodeState:
 
     @cached_property
     def departing(self) -> tuple[Tenant, ...]:
-        """The node's terminating pods, whether they count as gone or not."""
+        """The node's terminating pods, including those whose capacity counts as free already."""
         return tuple([tenant for tenant in self.tenants if tenant.pod.terminating])
 
     @cached_property

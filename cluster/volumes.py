@@ -84,10 +84,10 @@ class StorageClass(Struct, frozen=True):
 class Claim:
     """A PersistentVolumeClaim with its node constraints.
 
-    `refusal`: why the claim excludes every node; "" if it does not. Otherwise a node must match the other fields.
-    `node_affinity` and `zones` (zone labels) are those of the bound volume. `selected_node` and `allowed` (allowed
-    topologies of the storage class) concern a volume that is yet to be created. `unmodelled`: a further rule of the
-    claim that Phalanx does not check, as a phrase for messages; "" if there is none.
+    `refusal`: why the volume claim excludes every node; "" if it does not. Otherwise a node must match the other
+    fields. `node_affinity` and `zones` (zone labels) are those of the bound volume. `selected_node` and `allowed`
+    (allowed topologies of the storage class) concern a volume that is yet to be created. `unmodelled`: a further rule
+    of the volume claim that Phalanx does not check, as a phrase for messages; "" if there is none.
     """
 
     refusal: str = ""
@@ -98,7 +98,7 @@ class Claim:
     unmodelled: str = ""
 
     def exclusion(self, node: Node) -> str:
-        """Return why the claim excludes the node for its pod; "" if it does not."""
+        """Return why the volume claim excludes the node for its pod; "" if it does not."""
         if self.refusal:
             return self.refusal
         if self.node_affinity is not None and not node_selected(self.node_affinity, node):
@@ -125,9 +125,8 @@ def claims_of(
     volumes: Iterable[PersistentVolume],
     classes: Iterable[StorageClass],
 ) -> dict[str, Claim]:
-    """Return the node constraints of every claim, by its name (`namespace/name`).
-
-    They come from the claim's volume or, if it is not bound yet, from its storage class.
+    """Return the node constraints of every volume claim, by its name (`namespace/name`). They come from the claim's
+    volume or, if the claim is not bound yet, from its storage class.
     """
     by_name = {each.metadata.name: each for each in volumes}
     class_by_name = {each.metadata.name: each for each in classes}
@@ -168,7 +167,7 @@ def _bound(volume: PersistentVolume, unmodelled: str) -> Claim:
 
 
 def claim_names(pod: Pod) -> tuple[str, ...]:
-    """Return the `namespace/name` of every claim that the pod's volumes name, including ephemeral volumes."""
+    """Return the `namespace/name` of every volume claim that the pod's volumes name, including ephemeral volumes."""
     if not pod.spec.volumes:
         return ()
     return tuple(

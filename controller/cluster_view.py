@@ -61,7 +61,7 @@ class ClusterView:
     ungated: bool = False
     """Whether placeholders reserve the capacity of all gated members (`next_step.Situation.ungated`)."""
     devices: DeviceView = NO_DEVICES
-    """The claims of devices, and the rules that taint devices."""
+    """The claims of devices, and the DeviceTaintRules."""
     made_again: Mapping[GangKey, Gang] = field(default_factory=dict)
     """Gangs with lost members that are being recreated, each with a member for every lost pod. Quotas charge these
     members.

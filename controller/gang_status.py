@@ -1,4 +1,5 @@
-"""Computes the status of a Gang object from the gang's decision and its members. Pure and idempotent.
+"""Computes the status of a Gang object from the gang's decision and its members. Pure functions, so equal inputs give
+equal statuses.
 
 Equal states give equal statuses, including the times of the conditions, so a writer can skip equal statuses. The
 plan stays in the status while it is in force, so that a restarted controller can continue from it.
@@ -120,7 +121,8 @@ class Notes:
     untried: str = ""
     """The message about released members that no scheduler tries; "" if there are none."""
     devices: str = ""
-    """The message about devices that cannot be taken now, or that are not held; "" if there is none."""
+    """The message about devices that cannot be allocated now, or that are not reserved for the gang; "" if there is
+    none."""
     timed_out: bool | None = None
     """Whether the gang's schedule timeout is over. None: the condition TimedOut keeps its value until the gang is
     released, and is False from then on.

@@ -1,4 +1,4 @@
-"""The node on which a pod of a gang holds capacity, derived from the pod alone."""
+"""The node on which a pod of a gang uses or reserves capacity, derived from the pod alone."""
 
 from collections.abc import Iterable
 

@@ -1,10 +1,10 @@
 """Mirrors: Gang objects that the controller creates to show a gang that another object asks for.
 
-The annotation `phalanx.dev/mirrors` of a Gang object names the gang that the object claims to mirror. Every user who
-may write Gang objects can write the annotation, but only the controller can write their status. Therefore the
-controller repeats the claim in the field `status.mirrors`. It overwrites and deletes only objects in which claim and
-status agree (docs/decisions/0013). If the policy `phalanx-mirrors` is installed, only the controller can write the
-annotation, too.
+The annotation `phalanx.dev/mirrors` of a Gang object names the gang that the object should mirror. Every user who may
+write Gang objects can write the annotation, but only the controller can write their status. Therefore the controller
+repeats the value of the annotation in the field `status.mirrors`. It overwrites and deletes only objects in which
+annotation and status agree (docs/decisions/0013). If the policy `phalanx-mirrors` is installed, only the controller can
+write the annotation, too.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ def claim_of(manifest: Manifest) -> str:
 
 
 def is_marked(manifest: Manifest) -> bool:
-    """Whether the controller has confirmed the claim of a Gang object to be a mirror.
+    """Whether the controller has confirmed, by a mark in the status, that a Gang object is a mirror.
 
     It has if `status.mirrors` equals the annotation. For an object without the annotation the result is False.
     """
@@ -36,7 +36,9 @@ def is_marked(manifest: Manifest) -> bool:
 
 
 def claimed_key(manifest: Manifest) -> GangKey | None:
-    """Return the gang that a Gang object claims to mirror, confirmed or not; None if it claims none."""
+    """Return the gang that the annotation of mirrors on a Gang object names, whether or not the controller has
+    confirmed it; None without the annotation.
+    """
     dialect, _, rest = claim_of(manifest).partition("/")
     namespace, _, name = rest.partition("/")
     return GangKey(dialect, namespace, name) if name else None
@@ -45,8 +47,8 @@ def claimed_key(manifest: Manifest) -> GangKey | None:
 def mirrored_key(manifest: Manifest) -> GangKey | None:
     """Return the gang that a Gang object mirrors; None for a Gang that a user wrote.
 
-    A claim that the controller has not confirmed counts only in the gang's own namespace, because a user who can write
-    there can write the gang itself.
+    If the controller has not confirmed that the object is a mirror, the annotation counts only in the gang's own
+    namespace, because a user who can write there can write the gang itself.
     """
     key = claimed_key(manifest)
     beside = key is not None and key.namespace == (manifest.get("metadata") or {}).get("namespace")

@@ -8,7 +8,7 @@ from kube.objects import LabelSelector, Taint, Toleration
 
 @dataclass(frozen=True, slots=True)
 class Flavor:
-    """A kind of nodes for which a queue has quota, such as nodes with one GPU model.
+    """A set of nodes for which a queue has quota, such as the nodes with one GPU model.
 
     `node_labels`: the labels of its nodes. `taints`: taints that a pod must tolerate to use the flavor. `tolerations`:
     tolerations that Phalanx adds to pods with this flavor. `topology`: the name of the topology of its nodes.

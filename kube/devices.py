@@ -26,7 +26,7 @@ class CELDeviceSelector(Struct, frozen=True):
 
 
 class DeviceSelector(Struct, frozen=True):
-    """DeviceSelector. None: the selector has a form that this version of Phalanx does not know."""
+    """DeviceSelector. `cel` None: the selector has a form that this version of Phalanx does not know."""
 
     cel: CELDeviceSelector | None = None
 
@@ -66,7 +66,9 @@ class CapacityRange(Struct, frozen=True):
 
 
 class CapacityPolicy(Struct, frozen=True):
-    """CapacityRequestPolicy: how a request for a part of a capacity is rounded. `default`: what no request consumes."""
+    """CapacityRequestPolicy: how a request for a part of a capacity is rounded. `default`: the amount that a request
+    consumes if it does not name the capacity.
+    """
 
     default: str | int | float | None = None
     valid_values: tuple[str | int | float, ...] = ()
@@ -276,7 +278,7 @@ class ResourceClaimTemplate(Struct, frozen=True):
 
 
 class DeviceTaintSelector(Struct, frozen=True):
-    """DeviceTaintSelector: the devices that a rule taints. An absent field selects every value."""
+    """DeviceTaintSelector: the devices that a DeviceTaintRule taints. An absent field selects every value."""
 
     driver: str | None = None
     pool: str | None = None

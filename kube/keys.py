@@ -108,11 +108,11 @@ The write changes the pod's resourceVersion, so that an eviction request already
 DEVICE_RULE = "phalanx.dev/device-rule"
 """Label of a DeviceTaintRule that the controller created. Its value: `TAKING`, or `YIELDING`."""
 TAKING = "taking"
-"""The rule keeps new claims off a pool of devices while a gang's claims are allocated."""
+"""The DeviceTaintRule keeps new claims off a pool of devices while a gang's claims are allocated."""
 YIELDING = "yielding"
-"""The rule keeps new claims off a device that two claims have, until the other claim has ended."""
+"""The DeviceTaintRule keeps new claims off a device that two claims have, until the other claim has ended."""
 DEVICES_TAKEN = "phalanx.dev/devices-taken"
-"""The key of the taint in these rules."""
+"""The key of the taint in these DeviceTaintRules."""
 
 CONVERTED = "phalanx.dev/converted-resources"
 """Pod annotation, written at the CREATE of a member: its requests for extended resources, which became a claim

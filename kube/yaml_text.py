@@ -67,7 +67,9 @@ class _Loader(yaml.CSafeLoader):
         self._depth = 0
 
     def go_on(self) -> None:
-        """Count one parsed value, and call `look` at every `_OFTEN`-th call of this method."""
+        """Count one parsed value. After every `_OFTEN` values, call the caller's function `look`, which may end the
+        parsing.
+        """
         self._steps += 1
         if self._steps % _OFTEN == 0:
             self._look()

@@ -65,9 +65,9 @@ class Live:
 class DryRun:
     """The result of a dry run.
 
-    `mistakes`: errors in the documents, such as an unreadable object or a faulty request for a gang. `warnings`: parts
-    of the documents that are valid but probably not intended, such as an annotation that no component reads. `notes`:
-    kinds of objects that were left out, with their number.
+    `mistakes`: errors in the documents, such as an unreadable object or an invalid annotation of a gang. `warnings`:
+    parts of the documents that are valid but probably not intended, such as an annotation that no component reads.
+    `notes`: kinds of objects that were left out, with their number.
     """
 
     decisions: tuple[Decision, ...]
@@ -100,22 +100,22 @@ def dry_run(
     `what_if` names a node that does not exist.
     """
     objects = read_objects(documents, deadline, {} if live is None else user_defined_rows(live.sources))
-    request, lost = _changed(_request(objects) if live is None else _applied(objects, live), what_if)
+    given, lost = _changed(_described(objects) if live is None else _applied(objects, live), what_if)
     deadline.check()
-    reading = read_apart(request.sources)
+    reading = read_apart(given.sources)
     deadline.check()
-    known, _ = topologies(request.sources)
-    asking = [gang for gang in request.gangs(reading) if request.asks_for(gang) or what_if.asks(gang, lost)]
-    pods = {_pod_key(pod): pod for pod in request.sources.pods}
-    faults = _faults(reading, asking, request, objects, pods)
-    wrong = {each.key: each for each in _invalid(faults, request.sources, pods)}
+    known, _ = topologies(given.sources)
+    asking = [gang for gang in given.gangs(reading) if given.asks_for(gang) or what_if.asks(gang, lost)]
+    pods = {_pod_key(pod): pod for pod in given.sources.pods}
+    faults = _faults(reading, asking, given, objects, pods)
+    wrong = {each.key: each for each in _invalid(faults, given.sources, pods)}
     decisions = plan_all(
         [_as_if(each, known, what_if) for each in asking if is_pending(each) and each.key not in wrong],
-        with_promised(request.snapshot, promised_by(request.sources.of_kind(GROUP, "Gang"))),
+        with_promised(given.snapshot, promised_by(given.sources.of_kind(GROUP, "Gang"))),
         known,
         PlanningOptions(
             running_gangs=running_gangs(reading),
-            usage=usage_of(reading.gangs, request.snapshot),
+            usage=usage_of(reading.gangs, given.snapshot),
             preemption=preemption,
             limits=limits,
             comparing=comparing,
@@ -123,36 +123,32 @@ def dry_run(
         ),
     )
     mistakes = [_mistake(fault, objects) for fault in faults]
-    misplaced, others = _remarks(reading, request, objects, pods)
+    misplaced, others = _remarks(reading, given, objects, pods)
     return DryRun(
         decisions=(*decisions, *wrong.values()),
         mistakes=(*objects.mistakes, *mistakes, *misplaced, *_unknown_gangs(what_if, reading.gangs)),
-        warnings=(*objects.doubtful, *others, *_no_nodes(decisions, request)),
-        notes=(*_ignored(objects), *request.notes),
-        snapshot=request.snapshot,
+        warnings=(*objects.doubtful, *others, *_no_nodes(decisions, given)),
+        notes=(*_ignored(objects), *given.notes),
+        snapshot=given.snapshot,
         topologies=tuple(known),
     )
 
 
-def _faults(
-    reading: Reading, asking: Sequence[Gang], request: "_Request", objects: Objects, pods: _Pods
-) -> list[Fault]:
-    """Return the faults in the documents' requests for gangs, each once.
+def _faults(reading: Reading, asking: Sequence[Gang], given: "_Input", objects: Objects, pods: _Pods) -> list[Fault]:
+    """Return the faults of the documents' objects that describe gangs, each once.
 
     A fault of a pod that a workload would create is reported on the workload's template (`_as_written`).
     """
-    found = (*request.faults, *reading.faults, *misspelt_resources(asking, request.snapshot))
-    concerned = (fault for fault in found if request.concerns(fault.object))
-    return list(dict.fromkeys(_as_written(fault, request.sources, objects, pods) for fault in concerned))
+    found = (*given.faults, *reading.faults, *misspelt_resources(asking, given.snapshot))
+    concerned = (fault for fault in found if given.concerns(fault.object))
+    return list(dict.fromkeys(_as_written(fault, given.sources, objects, pods) for fault in concerned))
 
 
-def _changed(request: "_Request", what_if: WhatIf) -> "tuple[_Request, set[str]]":
-    """Return the request after the `what_if` changes, and the keys (`namespace/name`) of the pods that lose their
-    nodes.
-    """
-    pods = request.sources.pods
-    sources = replace(request.sources, pods=what_if.pods(pods))
-    changed = replace(request, snapshot=what_if.snapshot(request.snapshot), sources=sources)
+def _changed(given: "_Input", what_if: WhatIf) -> "tuple[_Input, set[str]]":
+    """Return the input after the `what_if` changes, and the keys (`namespace/name`) of pods that lose their nodes."""
+    pods = given.sources.pods
+    sources = replace(given.sources, pods=what_if.pods(pods))
+    changed = replace(given, snapshot=what_if.snapshot(given.snapshot), sources=sources)
     return changed, {pod.key for pod in pods if what_if.loses(pod)}
 
 
@@ -167,8 +163,8 @@ def _as_if(gang: Gang, known: Sequence[Topology], what_if: WhatIf) -> Gang:
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
-    """A cluster and all objects in it that ask for gangs.
+class _Input:
+    """The input of a dry run: a cluster and all objects in it that ask for gangs.
 
     `own`: keys of the objects from the documents, if they were applied to a live cluster. None: there is no live
     cluster, so every object is from the documents.
@@ -197,36 +193,36 @@ class _Request:
         return self.own is None or key in self.own
 
 
-def _remarks(reading: Reading, request: _Request, objects: Objects, pods: _Pods) -> tuple[list[Mistake], list[Mistake]]:
+def _remarks(reading: Reading, given: _Input, objects: Objects, pods: _Pods) -> tuple[list[Mistake], list[Mistake]]:
     """Return two lists of warnings: those about keys in the wrong place, which a dry run reports as mistakes, and all
     others.
     """
     parts: tuple[list[Mistake], list[Mistake]] = ([], [])
-    for each in _advice(reading, request, objects, pods):
+    for each in _advice(reading, given, objects, pods):
         parts[not isinstance(each, Misplaced)].append(_warning(each, objects))
     return parts
 
 
-def _advice(reading: Reading, request: _Request, objects: Objects, pods: _Pods) -> Iterable[Advice]:
+def _advice(reading: Reading, given: _Input, objects: Objects, pods: _Pods) -> Iterable[Advice]:
     """Return the warnings about the documents, each once.
 
     A warning about a pod that a workload would create is reported on the workload's template (`_as_written`).
     """
     advice = (
         *reading.advice,
-        *typos(request.sources, (*reading.faults, *reading.advice)),
-        *unforeseen(request.sources, _named_objects(reading)),
-        *not_asking(request.sources),
-        *_ceded_advice(objects, request),
+        *typos(given.sources, (*reading.faults, *reading.advice)),
+        *unforeseen(given.sources, _named_objects(reading)),
+        *not_asking(given.sources),
+        *_ceded_advice(objects, given),
     )
     return dict.fromkeys(
-        _as_written(each, request.sources, objects, pods)
+        _as_written(each, given.sources, objects, pods)
         for each in advice
-        if request.concerns(each.object) and not each.awaited
+        if given.concerns(each.object) and not each.awaited
     )
 
 
-def _request(objects: Objects) -> _Request:
+def _described(objects: Objects) -> _Input:
     """Return the cluster that the documents describe by themselves, and the objects in them that ask for gangs."""
     classes = {each.metadata.name: each for each in objects.priority_classes()}
     runtimes = objects.runtime_classes()
@@ -252,10 +248,10 @@ def _request(objects: Objects) -> _Request:
     )
     found, tried = found_on(objects.nodes()), tried_of(pods)
     sources, faults = expanded(Sources(pods, objects.manifests, namespaces, found, tried, objects.sharing()))
-    return _Request(snapshot, sources, faults)
+    return _Input(snapshot, sources, faults)
 
 
-def _applied(objects: Objects, live: Live) -> _Request:
+def _applied(objects: Objects, live: Live) -> _Input:
     """Return the live cluster as it would be after the documents had been applied to it, with all objects that ask for
     gangs.
 
@@ -283,7 +279,7 @@ def _applied(objects: Objects, live: Live) -> _Request:
     left_out = Counter(key[1] for key in objects.origins.keys() - changed.keys() - named)
     notes = tuple(f"left out with the live cluster: {count} {kind}" for kind, count in sorted(left_out.items()))
     snapshot = _with_claims(live.snapshot, objects.devices())
-    return _Request(snapshot, sources, faults, frozenset({*changed, *made, *named}), notes)
+    return _Input(snapshot, sources, faults, frozenset({*changed, *made, *named}), notes)
 
 
 def _with_claims(snapshot: Snapshot, added: DeviceObjects) -> Snapshot:
@@ -303,11 +299,11 @@ def _with_claims(snapshot: Snapshot, added: DeviceObjects) -> Snapshot:
     return replace(snapshot, devices=applied)
 
 
-def _ceded_advice(objects: Objects, request: _Request) -> Iterator[Advice]:
+def _ceded_advice(objects: Objects, given: _Input) -> Iterator[Advice]:
     """Yield a warning for each pod and workload of the documents that Phalanx cedes to another system of the
     cluster.
     """
-    left = ceded_to_others(request.sources)
+    left = ceded_to_others(given.sources)
     if not left.to:
         return
     for pod in objects.pods():
@@ -315,7 +311,7 @@ def _ceded_advice(objects: Objects, request: _Request) -> Iterator[Advice]:
         if claim is not None and dialect_of(pod, left) is None:
             yield left.advice(claim[0].name, pod_ref(pod))
     for manifest in objects.manifests.values():
-        yield from (each for each in review(manifest, request.sources)[1] if isinstance(each, CededAdvice))
+        yield from (each for each in review(manifest, given.sources)[1] if isinstance(each, CededAdvice))
 
 
 def _over(existing: Manifest | None, manifest: Manifest) -> Manifest:
@@ -332,11 +328,11 @@ def _named_objects(reading: Reading) -> set[ObjectRef]:
     return {fault.object for fault in reading.faults} | {advice.object for advice in reading.advice}
 
 
-def _no_nodes(decisions: Iterable[Decision], request: _Request) -> Iterator[Mistake]:
+def _no_nodes(decisions: Iterable[Decision], given: _Input) -> Iterator[Mistake]:
     """Yield a mistake if there is no node and a gang is unplaceable, because the solver's explanations are useless
     then.
     """
-    if not request.snapshot.nodes and any(each.outcome is Outcome.UNPLACEABLE for each in decisions):
+    if not given.snapshot.nodes and any(each.outcome is Outcome.UNPLACEABLE for each in decisions):
         yield Mistake("", "there is no Node, so nothing can be placed: give the nodes, too, or name a cluster")
 
 

@@ -64,8 +64,8 @@ def plan_gang(
     """Return the decision for one gang: its nodes and victims, or the reason for the rejection and what would help.
 
     `topologies`: all topologies of the cluster; the gang's own is chosen from them. `uncontested` False: other gangs
-    compete, and the best plan of this gang need not be the best for all gangs. The decision then claims only the bounds
-    that hold however the other gangs are placed. `known`: answers of earlier solves, reused for an equal problem.
+    compete, and the best plan of this gang need not be the best for all gangs. The decision then has only bounds that
+    are valid however the other gangs are placed. `known`: answers of earlier solves, reused for an equal problem.
 
     The function never raises because of what a gang requests.
     """

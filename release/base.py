@@ -85,7 +85,7 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The base as a layer, and the packages in it."""
+    """The base of an image: its files as one image layer, and the Debian packages in it."""
 
     layer: Layer
     packages: tuple[Package, ...]

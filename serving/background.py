@@ -1,4 +1,6 @@
-"""A small HTTP port beside the main work of a process, for probes and metrics. It runs in a thread of its own."""
+"""A small HTTP port beside the main work of a process, for health probes and metrics. It runs in a thread of its
+own.
+"""
 
 import asyncio
 import socket
@@ -19,7 +21,7 @@ SMALL = ConnectionLimits(
     body_bytes=0,
     bodies_bytes=64 * 1024,
 )
-"""The limits of a port that only a few probes and scrapers use."""
+"""The limits of a port that only health probes and a few scrapers of metrics use."""
 END_SECONDS = 2.0
 """The most seconds for answers to received requests when the port stops."""
 

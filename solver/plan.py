@@ -87,9 +87,9 @@ class NearDomain:
 class NoPlan:
     """A rejection: no placement of the minimum exists (INFEASIBLE, confirmed), or none was found in time (UNPROVEN).
 
-    `nearest`: the domains that miss the fewest members. `fits_without_eviction`: pairs of a domain's path and the
-    number of further members that it can hold without evictions, in the order of the tree (Koordinator calls this
-    offered slots). The domains are those of the required level, or the whole cluster if no level is required. If
+    `nearest`: the domains that lack capacity for the fewest members. `fits_without_eviction`: pairs of a domain's path
+    and the number of further members that it can hold without evictions, in the order of the tree (Koordinator calls
+    this offered slots). The domains are those of the required level, or the whole cluster if no level is required. If
     members are pinned, only the domains that hold these members are listed.
 
     `would_fit_if`: changes after which the gang would have a plan, each as the end of a sentence. Each change is

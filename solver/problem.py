@@ -187,7 +187,7 @@ class Spread:
     that are not members. It has an entry for every group that counts, also for groups without a node of the problem.
     `counted`: the shapes whose members count. `victims`: pods that are part of `counts` until they are evicted. Each is
     on a node of a group. `from_zero`: there are fewer groups than `minDomains` requires, so the emptiest group counts
-    as empty. If a rule counts no members and no victim is evicted, the nodes of groups that are too full are closed.
+    as empty. If a rule counts no members and no victim is evicted, the nodes of groups that are too full are excluded.
     """
 
     shapes: tuple[int, ...]

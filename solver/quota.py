@@ -37,10 +37,10 @@ class Quota:
     """The quota of one resource in one flavor.
 
     `shares`: the queues and cohorts that divide the quota. `charges`: how much of it each placed member uses. The part
-    of a share's use beyond its `kept` counts as use of its parent. If members charged to a share are newly placed, the
-    share must stay within its limit. The limits of all shares above it and the quota of the topmost share must hold as
-    well. If a share uses less than `kept`, the difference offsets overuse in the shares above it (Kueue,
-    pkg/cache/scheduler/resource_node.go).
+    of the use of a queue or cohort beyond its `kept` counts as use of its parent. If members charged to a queue are
+    newly placed, the queue must stay within its limit. The limits of all cohorts above it and the quota of the topmost
+    cohort must hold as well. If a queue or cohort uses less than `kept`, the difference offsets overuse in the cohorts
+    above it (Kueue, pkg/cache/scheduler/resource_node.go).
     """
 
     name: str

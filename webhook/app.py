@@ -126,7 +126,9 @@ class Webhook:
         return dispatch.validate(review, self.picture, self._in_time())
 
     def described(self, review: AdmissionRequest) -> Decision:
-        """Return the decision of `/mutate/described`, with a forecast if the caller's timeout leaves time for one."""
+        """Return the decision of `/mutate/described`, for workloads whose kind a WorkloadKind describes. It has a
+        forecast if the caller's timeout leaves time for one.
+        """
         return dispatch.described(review, self.picture, self._in_time())
 
     def _in_time(self) -> Callable[[Manifest], tuple[str, ...]]:

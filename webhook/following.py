@@ -29,7 +29,7 @@ class Observation:
 
 
 class Follower(Protocol):
-    """Observes the cluster repeatedly, for one thread."""
+    """Returns the state of the cluster each time that its one thread asks and something has changed."""
 
     def look(self) -> Observation | None:
         """Return the cluster as it is now; None if nothing has changed since the last call."""

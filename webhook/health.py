@@ -1,7 +1,8 @@
-"""The plain HTTP port for probes: `/healthz` (the process is alive) and `/readyz` (it can do its work).
+"""The plain HTTP port for the kubelet's health probes: `/healthz` (the process is alive) and `/readyz` (it can do its
+work).
 
-Probes have their own port, so that they never compete for the threads of the TLS port. Readiness still sends a request
-to the TLS port, so that it reports the state of that port too.
+Health probes have their own port, so that they never compete for the threads of the TLS port. Readiness still sends a
+request to the TLS port, so that it reports the state of that port too.
 """
 
 import http.client

@@ -20,7 +20,7 @@ from webhook.rereading import Rereader
 
 
 class Picture(Protocol):
-    """The cluster as the webhook's watch caches hold it now. All admission code reads the cluster through it.
+    """The cluster as the webhook's watch caches show it now. All admission code reads the cluster through it.
 
     `reread`, `arrived`, `comes` and `describing` may wait a moment, for the API server or for a change of the caches.
     All other methods answer at once from the caches.

@@ -30,7 +30,9 @@ Idle = dict[str, tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a run: for each size and mode, `rounds` lots (a lot: pods that are created together and measured)."""
+    """Which lots a run measures: for each size and mode, `rounds` lots (a lot: pods that are created together and
+    measured).
+    """
 
     nodes: int
     sizes: tuple[int, ...]

@@ -47,7 +47,9 @@ _OF_A_GANG = 512
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The conditions of one lot of pods: who admits them (`way`), whether they are stored (`what`), and their pace."""
+    """The conditions of one lot of pods: who admits them (`way`: nobody, the webhook or the policies), whether they are
+    stored (`what`), and their pace.
+    """
 
     way: str
     what: str
@@ -80,7 +82,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a run. `paces`: pods per second; `count`: the pods of a lot, for each pace, way of admission and
+    """What a run measures. `paces`: pods per second; `count`: the pods of a lot, for each pace, mode of admission and
     round.
     """
 
@@ -119,7 +121,7 @@ def main(*, paces: str, write: Path | None, **asked: int) -> None:
 def measured(plan: Plan) -> tuple[list[Lot], list[Tried]]:
     """Measure all lots of pods, and then the objects for which the webhook plans at admission.
 
-    The ways of admission (no webhook, the webhook, the policies) are measured in turns.
+    The modes of admission (no webhook, the webhook, the policies) are measured in turns.
     """
     components = ("etcd", "kube-apiserver", "kube-controller-manager")
     with ControlPlane(Options(components=components, more=LONG_LEASES)) as plane:
@@ -143,7 +145,7 @@ def measured(plan: Plan) -> tuple[list[Lot], list[Tried]]:
 
 
 def ask(plane: ControlPlane, deployment: Deployment, way: str) -> None:
-    """Make the API server use only one way of admission from now on: none, the webhook or the policies. Returns when
+    """Make the API server use only one mode of admission from now on: none, the webhook or the policies. Returns when
     the change is in effect.
     """
     others = [*webhook_configurations(deployment.webhook_url(), b""), *admission_policies()]

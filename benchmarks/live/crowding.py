@@ -52,7 +52,8 @@ def taken(nodes: int) -> dict[int, int]:
 def free_in_racks(nodes: int, without: Mapping[int, int]) -> dict[int, int]:
     """Return, by rack, how many of its nodes have all GPUs free.
 
-    :param without: the nodes on which filling pods run (`taken`).
+    :param without: by node, how many of its GPUs filling pods take, as `taken` returns it. A node without an entry has
+        all GPUs free.
     """
     found = dict.fromkeys(range(-(-nodes // load.PER_RACK)), 0)
     for each in range(nodes):

@@ -1,7 +1,7 @@
 """`python -m benchmarks.live.devices`: measure pods with a claim for a device each, from creation to binding.
 
-The pods are a gang of Phalanx, which holds all devices before the release, or ungrouped pods of the stock scheduler.
-The modes are measured alternately on one control plane of Kubernetes 1.37.
+The pods are a gang of Phalanx, to which all devices are allocated before its release, or ungrouped pods of the stock
+scheduler. The modes are measured alternately on one control plane of Kubernetes 1.37.
 """
 
 import json
@@ -41,8 +41,10 @@ rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """The control plane of a run, and the audit log of its API server. `programs`: by name, their process ids."""
+class Installation:
+    """The control plane of a run, and the audit log of its API server. `programs`: by name, the process ids of its
+    programs.
+    """
 
     plane: ControlPlane
     log: Path
@@ -107,24 +109,24 @@ def _measured(setup: Setup, rounds: int) -> Iterator[Lot]:
             programs = starting.install(plane, components=("devices",))
             for name, component in ((API_SERVER, "kube-apiserver"), (SCHEDULER, "kube-scheduler")):
                 programs[name] = plane.program(component).pid
-            scene = Scene(plane, log, setup, programs)
+            installation = Installation(plane, log, setup, programs)
             time.sleep(REST_SECONDS)
             for mode in MODES:
-                _lot(scene, mode, NAMED, "first")
+                _lot(installation, mode, NAMED, "first")
             for number in range(rounds):
                 for claims in CLAIMS:
                     for mode in MODES if number % 2 == 0 else reversed(MODES):
-                        lot = _lot(scene, mode, claims, str(number))
+                        lot = _lot(installation, mode, claims, str(number))
                         click.echo(device_rows.text(lot))
                         yield lot
 
 
-def _lot(scene: Scene, mode: str, claims: str, number: str) -> Lot:
+def _lot(installation: Installation, mode: str, claims: str, number: str) -> Lot:
     """Create the pods of a lot, measure until all are bound, and delete them.
 
     :raises TimeoutError: the pods were not all bound in time.
     """
-    plane, size = scene.plane, scene.setup.size
+    plane, size = installation.plane, installation.setup.size
     name = f"{mode}-{claims}-{number}"
     if claims == NAMED:
         plane.create(_CLAIMS, [_claim(f"{name}-{each}") for each in range(size)])
@@ -134,15 +136,15 @@ def _lot(scene: Scene, mode: str, claims: str, number: str) -> Lot:
     loop = machine_usage.timed_loop()
     time.sleep(REST_SECONDS)
     with gang_starts.BindingWatch(plane) as watch:
-        begin, usage = scene.log.stat().st_size, machine_usage.usage_of(scene.programs)
+        begin, usage = installation.log.stat().st_size, machine_usage.usage_of(installation.programs)
         first = time.monotonic()
         plane.create(load.PODS, pods)
         last = time.monotonic()
         bindings = watch.await_bound(size, _LONGEST)
     time.sleep(REST_SECONDS)  # the API server writes its log late, and Phalanx must still report the end of the gang
-    spent = machine_usage.spent(usage, machine_usage.usage_of(scene.programs))
+    spent = machine_usage.spent(usage, machine_usage.usage_of(installation.programs))
     cpu = {OURS: spent["webhook"] + spent["controller"], **{name: spent[name] for name in (API_SERVER, SCHEDULER)}}
-    writes = device_rows.writes_in(_audited(scene.log, begin))
+    writes = device_rows.writes_in(_audited(installation.log, begin))
     doubled = device_rows.doubled(plane.request("GET", _CLAIMS)["items"])
     _remove(plane, mode, claims, name, size)
     bound = bindings[-1].at

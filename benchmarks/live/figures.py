@@ -19,7 +19,7 @@ OURS = (PHALANX, JOB_PHALANX)
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The median of the rounds, with the smallest and the largest value."""
+    """The median of a figure over the rounds of a run, with the smallest and the largest value."""
 
     middle: float
     least: float

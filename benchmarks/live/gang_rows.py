@@ -15,7 +15,7 @@ KUEUE = "kueue"
 MODES = (STOCK, PHALANX, KUEUE, NATIVE)
 NOTHING, OURS, THEIRS = "nothing", "Phalanx", "Kueue"
 """The systems that can be installed beside the stock control plane."""
-SCENES: Mapping[str, Sequence[str]] = {NOTHING: (STOCK, NATIVE), OURS: (STOCK, PHALANX), THEIRS: (STOCK, KUEUE)}
+MODES_BESIDE: Mapping[str, Sequence[str]] = {NOTHING: (STOCK, NATIVE), OURS: (STOCK, PHALANX), THEIRS: (STOCK, KUEUE)}
 """By installed system, the modes that are measured beside it."""
 OWN = ("webhook", "controller", "kueue")
 """The servers of the installed system. Their CPU is the row's own CPU."""

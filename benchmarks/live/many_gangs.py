@@ -27,7 +27,18 @@ from benchmarks.live import (
     machine_usage,
     starting,
 )
-from benchmarks.live.gang_rows import API_SERVER, KUEUE, MODES, NOTHING, OURS, SCENES, SCHEDULER, THEIRS, Lot, Setup
+from benchmarks.live.gang_rows import (
+    API_SERVER,
+    KUEUE,
+    MODES,
+    MODES_BESIDE,
+    NOTHING,
+    OURS,
+    SCHEDULER,
+    THEIRS,
+    Lot,
+    Setup,
+)
 from benchmarks.live.modes import NATIVE, PHALANX, REST_SECONDS, STOCK
 from controlplane import operators
 from controlplane.control_plane import ControlPlane, Options, wait_until
@@ -50,8 +61,8 @@ _JOBS: Mapping[str, Callable[..., load.Manifest]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """The control plane of a measurement.
+class Installation:
+    """The control plane of a measurement, with one installed system (nothing, Phalanx or Kueue).
 
     :ivar beside: the installed system.
     :ivar programs: by name, the process ids of the programs whose CPU is measured.
@@ -127,9 +138,9 @@ def main(*, modes: tuple[str, ...], rounds: int, write: Path | None, profile: Pa
 
 
 def measured(setup: Setup, modes: Sequence[str], rounds: int, profiles: Path | None) -> Iterator[Lot]:
-    """Yield the lots of every scene: first with nothing installed, then beside Phalanx, then beside Kueue.
+    """Yield the measured lots of Jobs: first with nothing installed, then beside Phalanx, then beside Kueue.
 
-    The modes of a scene are measured in turns.
+    Beside each system, its modes are measured in turns.
     """
     if KUEUE in modes:
         operators.program(kueue.NAME)
@@ -141,24 +152,24 @@ def measured(setup: Setup, modes: Sequence[str], rounds: int, profiles: Path | N
     with ControlPlane(options) as plane:
         starting.add_nodes(plane, setup.nodes)
         shared = {API_SERVER: plane.program("kube-apiserver").pid, SCHEDULER: plane.program("kube-scheduler").pid}
-        for beside, wanted in scenes(modes).items():
+        for beside, wanted in modes_beside(modes).items():
             if beside == THEIRS and PHALANX in modes:
                 kueue.replace_phalanx(plane)
-            scene = Scene(plane, setup, beside, {**shared, **_installed(plane, beside)}, profiles)
+            installation = Installation(plane, setup, beside, {**shared, **_installed(plane, beside)}, profiles)
             time.sleep(REST_SECONDS)
             for number in range(rounds):
                 for mode in wanted:
-                    lot = _measured(scene, mode, number)
+                    lot = _measured(installation, mode, number)
                     click.echo(gang_page.text(lot))
                     yield lot
 
 
-def scenes(modes: Sequence[str]) -> dict[str, list[str]]:
+def modes_beside(modes: Sequence[str]) -> dict[str, list[str]]:
     """Return, by installed system, the modes to measure beside it, in the order of measurement.
 
     A system is installed only if one of its own modes is wanted.
     """
-    wanted = {beside: [mode for mode in possible if mode in modes] for beside, possible in SCENES.items()}
+    wanted = {beside: [mode for mode in possible if mode in modes] for beside, possible in MODES_BESIDE.items()}
     return {beside: chosen for beside, chosen in wanted.items() if chosen and (beside == NOTHING or chosen != [STOCK])}
 
 
@@ -169,18 +180,18 @@ def _installed(plane: ControlPlane, beside: str) -> dict[str, int]:
     return {kueue.NAME: kueue.start(plane)} if beside == THEIRS else {}
 
 
-def _measured(scene: Scene, mode: str, number: int) -> Lot:
+def _measured(installation: Installation, mode: str, number: int) -> Lot:
     """Create all Jobs of one mode, measure until all their pods are bound, and delete them.
 
     :raises TimeoutError: the pods were not all bound in time.
     """
-    plane, setup = scene.plane, scene.setup
-    prefix = f"{mode}-{scene.beside.lower()}-{number}"
+    plane, setup = installation.plane, installation.setup
+    prefix = f"{mode}-{installation.beside.lower()}-{number}"
     names = [f"{prefix}-{job:04}" for job in range(setup.jobs)]
     jobs = [_JOBS[mode](name, setup.size, gpus=setup.gpus) for name in names]
     loop = machine_usage.timed_loop()
-    with gang_starts.BindingWatch(plane) as watch, api_server_load.profiled(plane, scene.profiles, prefix):
-        requests, usage = api_server_load.requests_so_far(plane), machine_usage.usage_of(scene.programs)
+    with gang_starts.BindingWatch(plane) as watch, api_server_load.profiled(plane, installation.profiles, prefix):
+        requests, usage = api_server_load.requests_so_far(plane), machine_usage.usage_of(installation.programs)
         began = time.monotonic()
         if mode == NATIVE:
             plane.create(load.POD_GROUPS, [load.pod_group(name, setup.size) for name in names])
@@ -188,16 +199,18 @@ def _measured(scene: Scene, mode: str, number: int) -> Lot:
         created = time.monotonic() - began
         changes = watch.await_bound(setup.pods, _LONGEST)
         time.sleep(REST_SECONDS)
-        cpu = machine_usage.spent(usage, machine_usage.usage_of(scene.programs))
+        cpu = machine_usage.spent(usage, machine_usage.usage_of(installation.programs))
         requests = api_server_load.requests_so_far(plane) - requests
     events = api_server_load.events_of(plane, prefix)
     starts = gang_starts.starts(changes, setup.jobs, setup.size, began)
     _remove(plane, mode, names)
-    return Lot(scene.beside, mode, starts, created, cpu, requests, events, loop)
+    return Lot(installation.beside, mode, starts, created, cpu, requests, events, loop)
 
 
 def _remove(plane: ControlPlane, mode: str, names: Sequence[str]) -> None:
-    """Delete Jobs, several at a time, and wait until their pods and all objects that systems keep for them are gone."""
+    """Delete Jobs, several at a time, and wait until their pods are gone, and all objects that Phalanx or Kueue keeps
+    for them.
+    """
     paths = [f"{load.JOBS}/{name}?propagationPolicy=Background" for name in names]
     if mode == NATIVE:
         paths += [f"{load.POD_GROUPS}/{name}" for name in names]

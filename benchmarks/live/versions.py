@@ -120,7 +120,7 @@ def main(*, nodes: int, sizes: str, rounds: int, names: Sequence[str], write: Pa
 def measured(asked: Configuration, nodes: int, sizes: Sequence[int], rounds: int) -> Iterator[modes.Lot]:
     """Yield the lots of a configuration, alternately of stock and of Phalanx.
 
-    :raises click.ClickException: gangs started in another way than in the configuration's.
+    :raises click.ClickException: gangs did not start as the configuration says.
     """
     options = Options(
         feature_gates=load.FEATURE_GATES if asked.atomic else {},
@@ -145,9 +145,9 @@ def measured(asked: Configuration, nodes: int, sizes: Sequence[int], rounds: int
 
 
 def check(lot: modes.Lot, asked: Configuration) -> None:
-    """Check that a gang started in the way of its configuration, and that ungrouped pods are in no PodGroup.
+    """Check that a gang started as its configuration says, and that ungrouped pods are in no PodGroup.
 
-    :raises click.ClickException: the gang started in another way, or an ungrouped pod is in a PodGroup.
+    :raises click.ClickException: the gang did not start so, or an ungrouped pod is in a PodGroup.
     """
     wanted = lot.size if asked.atomic and lot.mode == PHALANX else 0
     if lot.grouped != wanted:

@@ -1,4 +1,5 @@
-"""The checks of `phalanx doctor` on the component that holds devices: its objects and rights, and the kinds it needs.
+"""The checks of `phalanx doctor` on the component that allocates devices in advance: its objects and rights, and the
+kinds it needs.
 
 The functions have no side effects. They take objects as they were read from the cluster, and return findings.
 """
@@ -27,7 +28,7 @@ _PATHS = {
 
 
 def paths() -> list[str]:
-    """Return the API paths of the component's objects."""
+    """Return the API paths of the objects of the component `manifests/devices`."""
     return [_path(each) for each in component_objects("devices")]
 
 
@@ -37,7 +38,7 @@ def _path(manifest: Mapping[str, Any]) -> str:
 
 
 def component(found: Mapping[str, Found], claiming: Sequence[str]) -> Iterator[Finding]:
-    """Check that the component's objects are there as a whole, with all rules of its roles.
+    """Check that all objects of the component `manifests/devices` exist, with all rules of its roles.
 
     :param found: by path (`paths`), the result of reading the object.
     :param claiming: the waiting members of gangs with ResourceClaims, as `namespace/name`.
@@ -91,7 +92,7 @@ def _has(rule: Mapping[str, Any], field: str, value: str) -> bool:
 
 
 def kinds(claims: Found, rules: Found) -> Iterator[Finding]:
-    """Check that the API server serves what the component needs.
+    """Check that the API server serves the kinds that the component `manifests/devices` needs.
 
     :param claims: the result of listing ResourceClaims.
     :param rules: the result of listing DeviceTaintRules.

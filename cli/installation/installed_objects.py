@@ -1,6 +1,6 @@
 """The manifests of the installation as data, for `phalanx uninstall`, for the demo and for tests.
 
-For a server that runs outside the cluster, the webhook configurations name its URL instead of its Service.
+If the webhook's server runs outside the cluster, the webhook configurations name the server's URL instead of a Service.
 """
 
 import base64

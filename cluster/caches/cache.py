@@ -50,7 +50,7 @@ class ClusterCache:
     :param protected: returns why a pod may never be a victim; "" if it may.
     :param protecting: returns such a function from the present objects of `kinds`, if it depends on them. Two equal
         functions must protect the same pods.
-    :param groups_of: returns the groups of a pod, so that a group's pods are found without reading all pods
+    :param groups_of: returns the index keys of a pod, so that the pods with a key are found without reading all pods
         (`pods_of`).
     """
 
@@ -444,20 +444,22 @@ class ClusterCache:
             return self._pods.all()
 
     def pods_of(self, group: Hashable) -> Sequence[Pod]:
-        """Return the pods of one group (`groups_of`), including finished ones."""
+        """Return the pods with one index key (`groups_of`), including finished ones."""
         with self._changed:
             return self._pods.of(group)
 
     def each_kind_of(self, group: Hashable) -> Sequence[Pod]:
-        """Return one pod of each equivalence class in one group: the pod that the cache has known for the longest time.
+        """Of the pods with one index key, return one of each equivalence class: the pod that the cache has known for
+        the longest time.
 
-        `groups_of` defines the groups of a pod and its equivalence class within them.
+        `groups_of` returns the index keys of a pod and its equivalence class.
         """
         with self._changed:
             return self._pods.one_of_each(group)
 
     def alike(self, group: Hashable, key: str) -> int:
-        """Return how many pods in one group are in the equivalence class of the pod `key` (`namespace/name`).
+        """Return how many pods with the index key `group` are in the equivalence class of the pod `key`
+        (`namespace/name`).
 
         The pod itself counts. 0 if the pod is unknown.
         """
@@ -465,7 +467,7 @@ class ClusterCache:
             return self._pods.alike(group, key)
 
     def pod_of(self, group: Hashable) -> Pod | None:
-        """Return any pod of one group; None if it has none."""
+        """Return any pod with this index key; None if there is none."""
         with self._changed:
             return self._pods.one_of(group)
 

@@ -68,7 +68,9 @@ class _StaleError(Exception):
 
 @lru_cache(maxsize=64)
 def _decoders(kind: type[T]) -> tuple[Callable[[bytes], Page[T]], Callable[[bytes | msgspec.Raw], T]]:
-    """Return the decoders of a page of a list, and of one object. Most of a cache's reflectors share those of dicts."""
+    """Return two JSON decoders for objects of a kind: for a page of a list, and for one object. They are cached,
+    because most reflectors decode into plain dicts.
+    """
     page = msgspec.json.Decoder(Page[kind], strict=False)  # type: ignore[valid-type]  # a type at run time
     return page.decode, msgspec.json.Decoder(kind, strict=False).decode
 

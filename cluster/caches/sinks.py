@@ -209,21 +209,22 @@ class Nodes(Table[Node]):
 
 
 Grouping = Callable[[Pod], tuple[Collection[Hashable], Hashable]]
-"""Function that returns the groups to which a pod belongs, and its equivalence class within these groups.
+"""Function that returns the index keys under which a pod is found, and its equivalence class among the pods of a key.
 
 Pods of one class are alike for the callers of the cache, who then read one of them only.
 """
 
 
 def ungrouped(_pod: Pod) -> tuple[tuple[()], None]:
-    """Return no groups, as the `Grouping` of a cache that is never queried by group."""
+    """Return no index keys, as the `Grouping` of a cache that is never queried by key."""
     return (), None
 
 
 class Pods(Table[Pod]):
     """The table of pods. Changes are passed on to the capture, from which snapshots are built.
 
-    Pods are sorted into groups and equivalence classes, and indexed by their scheduler, as they are added and removed.
+    As pods are added and removed, they are indexed by the keys and equivalence classes of `groups_of`, and by their
+    scheduler.
     """
 
     def __init__(
@@ -231,36 +232,38 @@ class Pods(Table[Pod]):
     ) -> None:
         """Start without pods.
 
-        :param groups_of: returns the groups of a pod, and its equivalence class within them.
+        :param groups_of: returns the index keys of a pod, and its equivalence class.
         :param journals: record each change. The caller may add journals later.
         """
         super().__init__(cache, journals)
         self._capture = capture
         self._groups_of = groups_of
         self._groups: dict[Hashable, dict[Hashable, dict[str, Pod]]] = {}
-        """By group, then by equivalence class: the pods by `namespace/name`, in the order of their arrival."""
+        """By index key, then by equivalence class: the pods by `namespace/name`, in the order of their arrival."""
         self._named: dict[str, tuple[Collection[Hashable], Hashable]] = {}
-        """By `namespace/name` of a pod: its groups and its equivalence class."""
+        """By `namespace/name` of a pod: its index keys and its equivalence class."""
         self.schedulers = SchedulerIndex()
 
     def of(self, group: Hashable) -> tuple[Pod, ...]:
-        """Return the pods of a group, sorted by namespace and name."""
+        """Return the pods with an index key, sorted by namespace and name."""
         members = {key: pod for kind in self._groups.get(group, {}).values() for key, pod in kind.items()}
         return tuple(members[key] for key in sorted(members))
 
     def one_of_each(self, group: Hashable) -> list[Pod]:
-        """Return, sorted by namespace and name, one pod of each equivalence class in a group: the pod that the table
-        has known for the longest time.
+        """Return, sorted by namespace and name, one pod of each equivalence class under an index key: the pod that the
+        table has known for the longest time.
         """
         found = (next(iter(kind.values())) for kind in self._groups.get(group, {}).values())
         return sorted(found, key=lambda pod: pod.key)
 
     def one_of(self, group: Hashable) -> Pod | None:
-        """Return any pod of a group; None if it has none."""
+        """Return any pod with an index key; None if there is none."""
         return next((pod for kind in self._groups.get(group, {}).values() for pod in kind.values()), None)
 
     def alike(self, group: Hashable, key: str) -> int:
-        """Return how many pods of a group are in the equivalence class of the pod `key` (`namespace/name`)."""
+        """Return how many pods with the index key `group` are in the equivalence class of the pod `key`
+        (`namespace/name`).
+        """
         _, kind = self._named.get(key, ((), None))
         return len(self._groups.get(group, {}).get(kind, ()))
 

@@ -1,1 +1,1 @@
-"""Devices of dynamic resource allocation: what nodes offer, what claims ask for, and who holds which device."""
+"""Devices of dynamic resource allocation: what nodes offer, what claims ask for, and which claim has which device."""

@@ -218,8 +218,8 @@ class Devices:
 def devices_of(objects: DeviceObjects, before: tuple[DeviceObjects, Devices] | None = None) -> Devices:
     """Return the devices that these objects describe.
 
-    :param before: earlier objects with their result. Devices are not read again if their slices and rules are the same
-        objects in memory.
+    :param before: earlier objects with their result. Devices are not read again if their slices and taint rules are the
+        same objects in memory.
     """
     if before is not None and all(one is other for one, other in zip(before[0], objects, strict=True)):
         return before[1]

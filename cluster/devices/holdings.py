@@ -1,4 +1,6 @@
-"""Which claims hold which devices, and which rules taint devices: what the controller reads to take devices."""
+"""Which devices are allocated to which claims, and which DeviceTaintRules taint devices. The controller reads this
+before it allocates devices.
+"""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -23,7 +25,7 @@ RULES_PATH = "/apis/resource.k8s.io/v1/devicetaintrules"
 
 @dataclass(frozen=True)
 class DeviceView:
-    """The claims, rules and DeviceClasses of the cluster at one instant.
+    """The claims, taint rules and DeviceClasses of the cluster at one instant.
 
     `known`: whether the claims have been read; until then nothing is known about devices. `taints`: whether the API
     server serves DeviceTaintRules.
@@ -118,7 +120,7 @@ NO_DEVICES = DeviceView()
 
 
 def without_taking(rules: Iterable[DeviceTaintRule]) -> tuple[DeviceTaintRule, ...]:
-    """Return the rules that count for a plan: all except those by which the controller takes devices for plans.
+    """Return the taint rules that count for a plan: all except those by which the controller takes devices for plans.
 
     The plans in force themselves say which devices they take.
     """

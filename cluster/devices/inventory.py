@@ -89,7 +89,7 @@ class Inventory:
 
 
 def inventory_of(slices: Iterable[ResourceSlice], rules: Iterable[DeviceTaintRule] = ()) -> Inventory:
-    """Return the devices of these slices, with the taints of these rules.
+    """Return the devices of these slices, with the taints that these DeviceTaintRules add.
 
     Only the slices of a pool's highest generation count (API documentation of ResourcePool). As in the stock scheduler
     (1.37), a pool of which slices are missing, or whose device names are not unique, offers no devices.

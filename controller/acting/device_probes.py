@@ -1,7 +1,7 @@
 """Probes for devices: pods with a claim, by which the controller learns what the scheduler has seen of devices.
 
-The scheduler receives pods, claims and rules by three watches. A probe without a claim shows that the scheduler has
-seen the pods that were written before it, but not that it has seen the claims (docs/decisions/0045).
+The scheduler receives pods, claims and taint rules by three watches. A probe without a claim shows that the scheduler
+has seen the pods that were written before it, but not that it has seen the claims (docs/decisions/0045).
 """
 
 import secrets
@@ -112,12 +112,12 @@ class ClaimProbes(Probes):
 
 
 class TaintProbes(ClaimProbes):
-    """Probes that want a tainted device, to learn whether the scheduler has seen the rules that taint devices.
+    """Probes that want a tainted device, to learn whether the scheduler has seen the taint rules (DeviceTaintRules).
 
-    Such a probe could be scheduled if its device were not tainted. Rules come by one watch, in order, so the probe of
-    the last rule covers all rules. If the scheduler has not seen the rule yet, it chooses the device. The API
-    server then refuses the write of this choice to the claim (manifests/devices/guard.yaml). So the reason of the
-    probe's condition is not Unschedulable, and another probe is sent.
+    Such a probe could be scheduled if its device were not tainted. The scheduler receives taint rules by one watch, in
+    order, so one probe of the last rule answers for all rules. If the scheduler has not seen the rule yet, it chooses
+    the device. The API server then refuses the write of this choice to the claim (manifests/devices/guard.yaml). So the
+    reason of the probe's condition is not Unschedulable, and another probe is sent.
 
     The scheduler also refuses a probe whose device another claim has. So a probe proves nothing if its device was free
     when the probe was sent and is allocated when it has been tried. A shared device counts as free while its capacity
@@ -140,7 +140,7 @@ class TaintProbes(ClaimProbes):
         super().read_with(pods, view)
 
     def ask(self, plan_id: str, wanted: Wanted) -> bool:
-        """Return whether the scheduler has seen the rules of this plan. If that is not known, ask for a probe."""
+        """Return whether the scheduler has seen the taint rules of this plan. If that is not known, ask for a probe."""
         self._asked[plan_id] = wanted
         return self.seen(plan_id)
 

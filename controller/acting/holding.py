@@ -1,8 +1,8 @@
-"""Takes devices for gangs: taints, allocates, gives up, yields (docs/decisions/0045).
+"""Allocates the devices of a plan to the claims of gated members, before the gang is released (docs/decisions/0045).
 
-The order of the writes of one plan: rules that taint the pools of its devices, one status write for each claim, the
-deletion of the rules. Between two of them the scheduler must have seen the earlier ones, which probes show. Each step
-is derived from claims and rules, so a new leader continues where the last one stopped.
+The order of the writes of one plan: taint rules (DeviceTaintRules) for the pools of its devices, one status write for
+each claim, the deletion of the taint rules. Between two of them the scheduler must have seen the earlier ones, which
+probes show. Each step is derived from claims and taint rules, so a new leader continues where the last one stopped.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -60,7 +60,7 @@ class DeviceHolder:
             self._taint_probes.read_with(cluster_view.system, cluster_view.devices)
 
     def finish(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> None:
-        """Send the next probes after the steps of all gangs. Delete rules and probes that no plan needs."""
+        """Send the next probes after the steps of all gangs. Delete taint rules and probes that no plan needs."""
         view = cluster_view.devices
         if not view.known:
             return
@@ -90,7 +90,7 @@ class DeviceHolder:
                 return self.untaint(gang_state, rules, cluster_view)
 
     def taint(self, gang_state: ReconcileState, pools: Iterable[Pool]) -> Effects:
-        """Create the rules that keep new claims off these pools."""
+        """Create the taint rules that keep new claims off these pools."""
         if gang_state.record is None:
             return Effects()
         plan_id = gang_state.record.plan_id
@@ -102,8 +102,8 @@ class DeviceHolder:
     def hold(self, devices: DevicePlan, claims: Sequence[PlannedClaim], cluster_view: ClusterView) -> Effects:
         """Allocate the planned devices to these claims, once the scheduler allocates the devices to no other claim.
 
-        Nothing is written before the scheduler has seen the rules. Nothing is written either while the scheduler may be
-        about to bind a pod for which it chose a device before that.
+        Nothing is written before the scheduler has seen the taint rules. Nothing is written either while the scheduler
+        may be about to bind a pod for which it chose a device before that.
         """
         if not self._seen_rules(devices):
             return _refused(self._taint_probes.refusal)
@@ -126,7 +126,7 @@ class DeviceHolder:
     def untaint(
         self, gang_state: ReconcileState, rules: Iterable[DeviceTaintRule], cluster_view: ClusterView
     ) -> Effects:
-        """Delete these rules once the scheduler has seen the allocations of the plan."""
+        """Delete these taint rules once the scheduler has seen the allocations of the plan."""
         waiting = self.wait_for_scheduler(gang_state, cluster_view)
         return waiting if waiting is not None else _effects(self._delete_rules(rules))
 
@@ -157,11 +157,12 @@ class DeviceHolder:
 
         If one of two claims on a device is deallocated, the scheduler counts the device as free although the other
         claim has it. So the device is tainted first, and stays tainted until the other claim has ended. A probe can
-        only show that the scheduler has seen a rule of a whole pool, so the pool is tainted meanwhile, too. Rules come
-        by one watch: the scheduler sees the rule of the device before the end of the rule of the pool.
+        only show that the scheduler has seen a taint rule of a whole pool, so the pool is tainted meanwhile, too. The
+        scheduler receives taint rules by one watch, so it sees the rule of the device before the end of the rule of the
+        pool.
 
-        A share needs no rule: the scheduler adds up what claims consume of a device, so it counts no more as free than
-        the plan gives up.
+        A share needs no taint rule: the scheduler adds up what claims consume of a device, so it counts no more as free
+        than the plan gives up.
         """
         alone = [device for device in doubled if device not in devices.doubled_shares]
         if alone and devices.view.taints:
@@ -181,7 +182,7 @@ class DeviceHolder:
     def give_up(self, gang_state: ReconcileState, claims: Iterable[ResourceClaim]) -> Effects:
         """Deallocate claims of gated members, each in one write.
 
-        The plan may give the devices to other claims of the gang. A probe for the rules shows nothing while the
+        The plan may give the devices to other claims of the gang. A probe for the taint rules shows nothing while the
         devices are allocated, so another probe is sent afterwards.
         """
         if gang_state.record is not None:
@@ -195,15 +196,15 @@ class DeviceHolder:
         return tuple(filter(is_ours, view.held_for(_gated(gang_state.gang)))) if view.claims else ()
 
     def _seen_rules(self, devices: DevicePlan) -> bool:
-        """Return whether the scheduler has seen the rules of the plan. If this is not known, request a probe.
+        """Return whether the scheduler has seen the taint rules of the plan. If this is not known, request a probe.
 
-        True where the API server serves no rules.
+        True where the API server serves no taint rules.
         """
         wanted = wanting(devices) if devices.view.taints else None
         return wanted is None or self._taint_probes.ask(devices.plan_id, wanted)
 
     def _forget_rules(self, plan_id: str) -> None:
-        """Forget that the scheduler has seen the rules of a plan, so that another probe is sent."""
+        """Forget that the scheduler has seen the taint rules of a plan, so that another probe is sent."""
         self._taint_probes.forget(plan_id)
         self._in_flight.forget(plan_id)
 
@@ -249,13 +250,13 @@ def _gated(gang: Gang) -> frozenset[str]:
 
 
 def _is_taking(gang_state: ReconcileState, view: DeviceView) -> bool:
-    """Return whether the gang's plan in force needs its rules: it has claims whose members are gated."""
+    """Return whether the gang's plan in force needs its taint rules: it has claims whose members are gated."""
     record = gang_state.record
     return record is not None and bool(record.claims) and bool(device_plan(gang_state.gang, record, view).claims)
 
 
 def _is_free(rule: DeviceTaintRule, view: DeviceView) -> bool:
-    """Return whether no claim has the device of a rule any more."""
+    """Return whether no claim has the device of a taint rule any more."""
     selector = rule.spec.device_selector
     if selector is None:
         return True

@@ -37,7 +37,7 @@ class _Wait:
 class PodsInFlight:
     """Determines for each plan whether a pod may still get a device that the plan takes. The state is not durable.
 
-    A probe shows that the scheduler has seen the rules or allocations of the plan. A pod that the scheduler tries
+    A probe shows that the scheduler has seen the taint rules or allocations of the plan. A pod that the scheduler tries
     later cannot choose the devices. A pod that it tried before may have chosen one, and keeps it until its binding
     cycle ends. So only pods count that are nominated within `APPEARS_WITHIN_SECONDS` of the probe, and only for
     `LONGEST_BINDING_SECONDS`.

@@ -1,9 +1,9 @@
 """Restarts gangs whose `onFailure` is Restart, if a lost member cannot be replaced beside the other members.
 
 A restart evicts all running members, so that they are recreated and planned together. A gang is restarted only under
-three conditions (docs/decisions/0030). The rejection of the lost member has held for a while. The gang's workload will
-recreate every evicted pod. All members together fit on capacity that is free now. One gang is restarted at a time, so
-that two gangs do not count on the same capacity.
+three conditions (docs/decisions/0030). The lost member has had no plan for some time (`--restart-seconds`). The gang's
+workload will recreate every evicted pod. All members together fit on capacity that is free now. One gang is restarted
+at a time, so that two gangs do not count on the same capacity.
 """
 
 from collections import defaultdict
@@ -32,7 +32,7 @@ from solver.plan import Proof
 from timing.clock import SYSTEM_CLOCK, Clock
 
 MOST_CLOSED = 3
-"""The most closed nodes of the left domain that a gang's status names."""
+"""The most closed nodes (cordoned, tainted or not ready) of the left domain that a gang's status names."""
 ON_ITS_WAY_SECONDS = 60.0
 """The most seconds for which other gangs wait until a restarted gang is released."""
 

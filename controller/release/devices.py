@@ -1,4 +1,5 @@
-"""Which claims of a plan have their devices, and what keeps the others from them. Pure (docs/decisions/0045).
+"""The claims of a plan as the cluster shows them: which have their planned devices already, and which other claims have
+planned devices (docs/decisions/0045). Pure functions.
 
 The state is in the cluster: the allocations of the claims, and the DeviceTaintRules that the controller has created.
 """
@@ -104,8 +105,8 @@ class PlannedClaim:
 class DevicePlan:
     """The claims of a plan whose members are still gated, as the cluster shows them now.
 
-    `obsolete`: claims for which the plan has no devices, but of which the controller holds devices for gated members.
-    `awaited`: the claims of expected pods only, to which nothing can be allocated yet.
+    `obsolete`: claims for which the plan has no devices, but to which the controller has allocated devices for gated
+    members. `awaited`: the claims of expected pods only, to which nothing can be allocated yet.
     """
 
     plan_id: str
@@ -141,12 +142,12 @@ class DevicePlan:
 
     @property
     def rules(self) -> tuple[DeviceTaintRule, ...]:
-        """The rules that keep new claims off the pools for this plan."""
+        """The taint rules that keep new claims off the pools for this plan."""
         return tuple(each for each in self.view.rules if is_rule(each, TAKING) and plan_of(each) == self.plan_id)
 
     @property
     def untainted(self) -> tuple[Pool, ...]:
-        """The pools without such a rule; empty if the API server does not serve DeviceTaintRules."""
+        """The pools without such a taint rule; empty if the API server does not serve DeviceTaintRules."""
         if not self.view.taints:
             return ()
         selectors = (each.spec.device_selector for each in self.rules)
@@ -335,31 +336,33 @@ def is_ours(claim: ResourceClaim) -> bool:
 
 
 def is_rule(rule: DeviceTaintRule, purpose: str) -> bool:
-    """Return whether the controller created the rule for this purpose (`TAKING` or `YIELDING`)."""
+    """Return whether the controller created the taint rule for this purpose (`TAKING` or `YIELDING`)."""
     return rule.metadata.labels.get(DEVICE_RULE) == purpose
 
 
 def plan_of(rule: DeviceTaintRule) -> str:
-    """Return the plan for which the rule was created."""
+    """Return the plan for which the taint rule was created."""
     return rule.metadata.annotations.get(PLAN, "")
 
 
 def taking_rule(plan_id: str, pool: Pool) -> dict[str, Any]:
-    """Return the manifest of the rule that keeps new claims off a pool while the plan takes its devices.
+    """Return the manifest of the taint rule that keeps new claims off a pool while the plan takes its devices.
 
-    Equal arguments give equal names, so a rule cannot exist twice.
+    Equal arguments give equal names, so a taint rule cannot exist twice.
     """
     driver, name = pool
     return _rule(TAKING, plan_id, {"driver": driver, "pool": name})
 
 
 def _taint_value(purpose: str, plan_id: str) -> str:
-    """Return the value of a rule's taint. Each plan has its own, so a probe can tolerate the taints of other plans."""
+    """Return the value of the taint that a taint rule adds. Each plan has its own value, so a probe can tolerate the
+    taints of other plans.
+    """
     return f"{purpose}-{hashlib.sha256(plan_id.encode()).hexdigest()[:16]}"
 
 
 def yielding_rule(plan_id: str, device: DeviceId) -> dict[str, Any]:
-    """Return the manifest of the rule that keeps new claims off a device that two claims have."""
+    """Return the manifest of the taint rule that keeps new claims off a device that two claims have."""
     return _rule(YIELDING, plan_id, {"driver": device.driver, "pool": device.pool, "device": device.device})
 
 
@@ -464,12 +467,12 @@ def _concerns(config: Mapping[str, Any], used: Iterable[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A probe that could be scheduled if the rules of a plan did not taint the pool of its device.
+    """A probe that could be scheduled if the taint rules of a plan did not taint the pool of its device.
 
-    `version`: the resourceVersion of the rule that taints the pool, as a number. `node` and `spec`: the probe goes to
-    this node and has a claim with this spec. `device`: the device that it could get; None if all planned devices
-    are allocated, so that a refusal does not prove that the scheduler has seen the rules. `amounts`: what the claim
-    would consume of a shared device; None if the device is not shared.
+    `version`: the resourceVersion of the taint rule that taints the pool, as a number. `node` and `spec`: the probe
+    goes to this node and has a claim with this spec. `device`: the device that it could get; None if all planned
+    devices are allocated, so that a refusal does not prove that the scheduler has seen the taint rules. `amounts`: what
+    the claim would consume of a shared device; None if the device is not shared.
     """
 
     version: int
@@ -484,12 +487,13 @@ class Wanted:
 
 
 def wanting(devices: DevicePlan) -> Wanted | None:
-    """Return the probe that shows when the scheduler has seen the rules of the plan; None if no probe can show it.
+    """Return the probe that shows when the scheduler has seen the taint rules of the plan; None if no probe can show
+    it.
 
     The probe requests a planned device that is free, as the claim of the plan does. Of the pools with such a device,
-    the pool of the newest rule is taken, because the scheduler sees rules in the order of their writes. The claim of
-    the probe tolerates all taints of the device except those of the plan. A refusal for another taint would show
-    nothing.
+    the pool of the newest taint rule is taken, because the scheduler sees taint rules in the order of their writes. The
+    claim of the probe tolerates all taints of the device except those of the plan. A refusal for another taint would
+    show nothing.
     """
     view = devices.view
     found = max(_tainted(devices), key=lambda e: (view.has_room(e.device, e.amounts), e.version), default=None)
@@ -509,7 +513,7 @@ def wanting(devices: DevicePlan) -> Wanted | None:
 
 
 class _Tainted(NamedTuple):
-    """A planned device in a pool that a rule of the plan taints. `version`: the rule's resourceVersion.
+    """A planned device in a pool that a taint rule of the plan taints. `version`: the taint rule's resourceVersion.
 
     `amounts`: what the request consumes of a shared device; None if the device is not shared.
     """
@@ -522,7 +526,7 @@ class _Tainted(NamedTuple):
 
 
 def _tainted(devices: DevicePlan) -> Iterator[_Tainted]:
-    """Yield the planned devices in pools that a rule of the plan taints."""
+    """Yield the planned devices in pools that a taint rule of the plan taints."""
     versions = {
         (at.driver, at.pool): int(rule.metadata.resource_version or 0)
         for rule in devices.rules
@@ -551,7 +555,7 @@ def _tolerations_of_others(devices: DevicePlan, device: DeviceId) -> list[dict[s
 
 
 def _selects(selector: DeviceTaintSelector | None, device: DeviceId) -> bool:
-    """Return whether the selector of a rule selects this device."""
+    """Return whether the selector of a DeviceTaintRule selects this device."""
     if selector is None:
         return False
     pairs = (selector.driver, device.driver), (selector.pool, device.pool), (selector.device, device.device)

@@ -145,7 +145,8 @@ class GiveUp:
 
 @dataclass(frozen=True, slots=True)
 class AwaitDevices:
-    """Wait until other claims, whose pods are ending or give way, have given up devices of the plan.
+    """Wait until other claims have given up devices of the plan. Their pods are ending, or are gated and of lower
+    priority.
 
     `holders`: these claims, each with the device.
     """
@@ -171,7 +172,7 @@ class Yield:
 
 @dataclass(frozen=True, slots=True)
 class Untaint:
-    """Delete these rules once the scheduler has seen all allocations of the plan."""
+    """Delete these taint rules once the scheduler has seen all allocations of the plan."""
 
     devices: DevicePlan
     rules: tuple[DeviceTaintRule, ...]
@@ -467,7 +468,7 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
 def _before_devices_are_held(
     devices: DevicePlan, running: tuple[PlannedVictim, ...], gives_way: Callable[[ResourceClaim], bool]
 ) -> Step | None:
-    """Return the step that is due before all claims have their devices and no rule is left; None if none is.
+    """Return the step that is due before all claims have their devices and no taint rule is left; None if none is.
 
     :param running: the victims that are still to be evicted.
     :param gives_way: whether another claim will soon be without devices.
@@ -696,7 +697,7 @@ def _vanished(situation: Situation, record: PlanRecord) -> str:
 
 
 def _changed(situation: Situation, record: PlanRecord) -> str:
-    """Return a message if the gang's request has changed since the gang was planned; "" if it has not.
+    """Return a message if the gang's placement request has changed since the gang was planned; "" if it has not.
 
     Once a member of the plan has been released, a change is ignored, because the other members must follow it.
     """

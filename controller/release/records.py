@@ -41,8 +41,8 @@ class PlannedVictim:
 class PlanRecord:
     """Members and victims of one plan.
 
-    `plan_id` identifies the plan: a digest of members and victims, a dot, and a digest of the gang's request. Equal
-    plans have equal identities.
+    `plan_id` identifies the plan: a digest of members and victims, a dot, and a digest of the gang's placement request.
+    Equal plans have equal identities.
     """
 
     plan_id: str
@@ -59,7 +59,9 @@ class PlanRecord:
 
     @property
     def request(self) -> str:
-        """The digest of the gang's request for which the plan was made (`request_digest`); "" if it is not recorded."""
+        """The digest of the gang's placement request for which the plan was made (`request_digest`); "" if it is not
+        recorded.
+        """
         return self.plan_id.partition(".")[2]
 
     def node_of(self, uid: str) -> str | None:

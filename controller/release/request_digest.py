@@ -28,7 +28,7 @@ def request_digest(gang: Gang) -> str:
 
 
 def asks_as_in(gang: Gang, digest: str) -> bool:
-    """Return whether the gang's request still has this digest.
+    """Return whether the gang's placement request still has this digest.
 
     The digest may have the form of an earlier version of Phalanx, because a plan may be older than the controller.
     """

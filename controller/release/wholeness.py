@@ -1,4 +1,5 @@
-"""Whether a gang has been whole: its minimum of members has run together, and one of these members still runs. Pure.
+"""Whether a gang has been whole: its minimum of members has run together, and one of these members still runs. Pure
+functions.
 
 A gang that has been whole and loses members is repaired, or restarted if it asks for that (docs/decisions/0030). A gang
 that has never been whole, for example because its controller died between two patches of its release, becomes whole or

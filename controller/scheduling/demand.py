@@ -25,7 +25,7 @@ _UNTIED_VOLUMES = frozenset(("projected", "configMap", "secret", "emptyDir", "do
 
 
 def request_of(gang: Gang) -> object:
-    """Return a value that is equal as long as the gang's request is equal.
+    """Return a value that is equal as long as the gang's placement request is equal.
 
     It leaves out what the controller itself writes on members, such as nominations and annotations.
     """
@@ -84,7 +84,8 @@ class MinimumDemand:
         return shared
 
     def topology(self, known: Sequence[Topology]) -> Topology | Fault | None:
-        """Return the topology in which the gang is placed; a fault if its request is wrong; None if there is none.
+        """Return the topology in which the gang is placed; a fault if its placement request is wrong; None if there is
+        no topology.
 
         :param known: all topologies of the cluster. The result is cached while this is the same list object.
         """

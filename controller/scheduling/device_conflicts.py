@@ -42,7 +42,9 @@ class _Holding:
 
     @property
     def rank(self) -> tuple[int, bool, str, GangKey]:
-        """The order in which gangs keep a device that several plans have."""
+        """The sort key of the gang: if several plans have one device, the plan of the gang with the smallest key keeps
+        it.
+        """
         gang = self.gang_state.gang
         return -gang.priority, bool(self.devices.unheld), gang.created or "", gang.key
 
@@ -80,7 +82,7 @@ class DeviceConflicts:
         """Yield the gangs that give up their devices for a waiting pod: for each pod the one of lowest priority.
 
         The priority of a nominated pod does not count. A gang that takes devices of the pod's node waits for the pod
-        (`controller.acting.holding`). The rules of the gang keep the pod from every device of the node.
+        (`controller.acting.holding`). The gang's taint rules keep the pod from every device of the node.
         """
         view, now = cluster_view.devices, self._clock.monotonic()
         waiting = {pod.metadata.uid: pod for pod in cluster_view.live.values() if _waits(pod, view)}
@@ -177,7 +179,10 @@ def _consumed(planned: Iterable[AllocatedDevice]) -> Mapping[DeviceId, Amounts]:
 
 
 def _gives_way(pod: Pod, priority: int) -> bool:
-    """Return whether devices are only held for the pod, for a plan of lower priority, or the pod is ending."""
+    """Return whether the devices of the pod will soon be free for a plan of this priority. They will if the pod is
+    terminating, or if it is gated and of lower priority. Phalanx has allocated the devices of a gated pod in advance,
+    and takes them back.
+    """
     return pod.terminating or (pod.gated_by(GATE) and (pod.spec.priority or 0) < priority)
 
 
@@ -185,8 +190,8 @@ def _twice_planned(holding: Sequence[_Holding]) -> Iterator[tuple[GangKey, NeedP
     """Yield the gangs whose plans have a device that the plan of a gang before them has, or a partition beside which it
     cannot be allocated.
 
-    Several plans may share a device up to its capacity. Gangs of higher priority come first, then gangs that hold their
-    devices, then older gangs.
+    Several plans may share a device up to its capacity. Gangs of higher priority come first, then gangs whose claims
+    have their devices, then older gangs.
     """
     taken = dict[DeviceId, GangKey]()
     shares = _Shares(holding)
@@ -280,7 +285,9 @@ def _all_of_nominated(waiting: Iterable[Pod], view: DeviceView) -> Iterator[Clai
 
 
 def _taking_on(node: str, holding: Iterable[_Holding]) -> _Holding | None:
-    """Return the gang of lowest priority whose plan takes devices on the node that it does not hold yet."""
+    """Return the gang of lowest priority whose plan takes devices on the node that are not allocated to its claims
+    yet.
+    """
     ranked = sorted(holding, key=lambda each: each.rank, reverse=True)
     return next((each for each in ranked if any(c.allocation.node == node for c in each.devices.unheld)), None)
 
@@ -295,8 +302,8 @@ def _unallocated(pod: Pod, view: DeviceView) -> Iterator[ResourceClaim]:
 def _lowest_that_helps(pod: Pod, holding: Iterable[_Holding], snapshot: Snapshot, view: DeviceView) -> _Holding | None:
     """Return the gang of lowest priority, the youngest first, whose devices may help the pod; None if there is none.
 
-    The gang's priority is lower than the pod's, it holds devices of a DeviceClass that the pod asks for, and the pod
-    may use their node.
+    The gang's priority is lower than the pod's, its claims have devices of a DeviceClass that the pod asks for, and the
+    pod may use their node.
     """
     wanted = {name for claim in _unallocated(pod, view) for name in _classes(claim)} | classes_without_claim(pod, view)
     eligible = Eligibility(pod, snapshot)

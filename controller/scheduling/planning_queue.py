@@ -354,10 +354,10 @@ class PlanningQueue:
         return self._tried(queued, now, partial(self._capacity_bound.may_hold, queued.demand)) is not False
 
     def _may_wait(self, queued: QueuedGang) -> bool:
-        """Return whether a check for missing members and objects (`_waits`) precedes the check of the capacity bound.
-
-        True if the gang lacked members or objects at the last check, or if its request is new. With thousands of
-        members the check takes a while, so it does not run in each reconcile for a gang above the capacity bound.
+        """Return whether to check first if the gang lacks members or objects (`_waits`), and only then if it is above
+        the capacity bound. True if the gang lacked members or objects at the last check, or if its placement request is
+        new. With thousands of members the check takes a while, so it does not run in each reconcile for a gang above
+        the capacity bound.
         """
         checked, queued.checked_for_missing = queued.checked_for_missing, True
         rejection = queued.rejection
@@ -366,7 +366,8 @@ class PlanningQueue:
     def _waits(self, queued: QueuedGang, now: _PlanningRound) -> bool:
         """Return whether the gang is decided without the solver, because it lacks members or objects.
 
-        Also True if the check raised an error, because the gang is then held off. The decision is recorded.
+        Also True if the check raised an error, because the gang is then rejected for a moment. The decision is
+        recorded.
         """
         cluster_view = now.cluster_view
         decision = self._tried(
@@ -443,7 +444,9 @@ class PlanningQueue:
         self._metrics.decided(new)
 
     def _give_up(self, planning_request: PlanningRequest) -> None:
-        """End a planning request. Hold off its gangs without a result, because planning them has failed twice."""
+        """End a planning request. Reject its gangs without a result for a moment, because planning them has failed
+        twice.
+        """
         for gang in planning_request.gangs:
             queued = self._gangs.get(gang.key)
             if queued is not None and queued.pending is planning_request:

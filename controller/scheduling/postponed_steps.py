@@ -51,7 +51,7 @@ class _Beside:
         self.victims = {victim for plan in plans for victim in plan.victims}
 
     def may_meet(self, planned: Iterable[tuple[Pod, str]]) -> bool:
-        """Return whether the plans can affect these planned pods.
+        """Return whether the plans of this `_Beside` can affect these planned pods of another plan.
 
         True if they share a node, or if a pod on either side has inter-pod affinity or topology spread constraints.
         """

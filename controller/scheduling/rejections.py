@@ -89,7 +89,9 @@ class CachedRejection:
         return changes.are_only_new_pods(basis, gang)
 
     def outdate(self) -> None:
-        """End the rejection and its back-off, because the gang's request has changed. The gang is planned at once."""
+        """End the rejection and its back-off, because the gang's placement request has changed. The gang is planned at
+        once.
+        """
         self.basis, self.again = None, float("-inf")
 
     def shared_with(self, gang: Gang, at: float) -> "CachedRejection":
@@ -202,5 +204,7 @@ def _names(gang: Gang) -> Iterator[str]:
 
 
 def _has_own_claims(pod: Pod) -> bool:
-    """Return whether the pod has ephemeral volumes, whose claims carry the pod's name, or has resource claims."""
+    """Return whether the pod has ephemeral volumes, whose volume claims carry the pod's name, or has resource
+    claims.
+    """
     return bool(pod.spec.resource_claims) or any("ephemeral" in volume for volume in pod.spec.volumes)

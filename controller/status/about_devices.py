@@ -26,7 +26,9 @@ def about_devices(step: Step) -> tuple[str, str]:
 
 
 def devices_not_held(gang: Gang, record: PlanRecord | None) -> str:
-    """Return the message about the devices of expected pods, whose claims do not exist yet; "" if there are none."""
+    """Return the message that no devices are allocated to expected pods yet, because their claims do not exist; "" if
+    no expected pod needs devices.
+    """
     coming = [member.pod.metadata.name for member in gang.to_come]
     if record is None or not coming:
         return ""

@@ -125,8 +125,8 @@ def _mirrored_in(manifest: Manifest) -> tuple[GangKey, ...]:
 def _left_behind_for(manifest: Manifest) -> tuple[GangKey, ...]:
     """Return the gang whose mirror this object would be if the controller had written its first status; else empty.
 
-    The object claims to be a mirror in the gang's own namespace, has the label that the controller writes, and no
-    status.
+    The object is in the gang's own namespace and names the gang in its annotation. It has the label that the controller
+    writes, and no status.
     """
     key, metadata = claimed_key(manifest), manifest.get("metadata") or {}
     if key is None or manifest.get("status") or metadata.get("namespace") != key.namespace:
@@ -245,7 +245,7 @@ def _owner(source: ObjectRef) -> dict[str, Any]:
 
 
 def _spec(gang: Gang) -> dict[str, Any]:
-    """Return the spec of the mirror: the constraints and preferences of the gang's request.
+    """Return the spec of the mirror: the constraints and preferences of the gang's placement request.
 
     `near` and `node_wishes` are left out, because they are not written by the user: they are derived from where other
     pods run and how large the nodes are. The plan in the status shows their effect.

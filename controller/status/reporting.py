@@ -233,7 +233,9 @@ class Reporter:
         return written.done, Effects.of([written]).then(self._take(gang_state, change, written))
 
     def _due_change(self, gang_state: ReconcileState) -> _Change | None:
-        """Return the result of `_change`; None while the gang's members are being created."""
+        """Return the change of the status that should be written now (`_change`); None while the gang's members are
+        being created.
+        """
         return None if self._is_arriving(gang_state) else self._change(gang_state)
 
     def _change(self, gang_state: ReconcileState) -> _Change | None:

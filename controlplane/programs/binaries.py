@@ -1,7 +1,8 @@
 """The programs of the control plane: from `KUBEBUILDER_ASSETS`, else a published release, else built once and cached.
 
 They are built from the modules pinned in `controlplane/build`. Each program has its own go.mod, because their
-dependencies conflict. The programs are kept in the user's cache directory, under a name that changes with the pins.
+dependencies conflict. The programs are kept in the user's cache directory, under a name that changes with the pinned
+versions.
 """
 
 import fcntl
@@ -170,7 +171,7 @@ def module_files(pins: Path, *module: str) -> Path:
 
 
 def build_alone(recipe: Recipe, family: str, progress: Progress) -> Path:
-    """Build one program into a folder whose name changes with the program's pins, and return its path.
+    """Build one program into a folder whose name changes with the pinned versions of its modules, and return its path.
 
     `family`: the folder of the cache for such programs. Raises the exceptions of `find_binaries`.
     """

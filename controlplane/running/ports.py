@@ -11,7 +11,7 @@ from pathlib import Path
 _EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST = 10_000
 _OURS = set[int]()
-"""The ports that this process has claimed."""
+"""The ports that this process has reserved for its servers."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -38,7 +38,8 @@ def free_ports(count: int) -> list[int]:
 
 
 def _claimed(port: int) -> bool:
-    """Claim the port for this process, by a lock on one byte of a file; return False if the port is claimed already.
+    """Reserve the port for this process, by a lock on one byte of a file. Return False if another process has reserved
+    it.
 
     The kernel frees the locks of a process that ends.
     """

@@ -57,7 +57,7 @@ def runs(name: str, sources: Sources) -> bool:
     """Whether the scheduler with this name runs in the cluster.
 
     An administrator's entry in the ConfigMap decides. Without an entry, the scheduler runs if its system is detected or
-    if it has tried pods. A record of the controller (`Learnt`) holds until the scheduler tries a pod after it.
+    if it has tried pods. A record of the controller (`Learnt`) is valid until the scheduler tries a pod after it.
     """
     if name in (keys.STOCK_SCHEDULER, ""):
         return True

@@ -127,7 +127,7 @@ class KueueDialect:
     def resumes(self, manifest: Manifest) -> bool:
         """Whether admission resumes the workload, because it is in a queue.
 
-        Users of Kueue create such a workload suspended. In Phalanx the gates of its pods hold it back instead.
+        Users of Kueue create such a workload suspended. In Phalanx the gates of its pods keep it from starting instead.
         """
         return owned.started(manifest)
 

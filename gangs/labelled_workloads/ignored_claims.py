@@ -1,6 +1,6 @@
 """The annotation `phalanx.dev/ignore-resource-claims`, by which a gang is released although its pods need devices.
 
-Phalanx does not plan devices, so without the annotation a gang whose pods have ResourceClaims stays gated
+Without the annotation, a gang stays gated if its pods need devices that Phalanx does not plan
 (`planning.scheduler_rules.resource_claims`). The annotation has this effect on the object that asks for the gang, on
 its group objects, and on each workload that owns its pods. On pods it has the effect only if all pods with claims have
 it.

@@ -77,7 +77,7 @@ def reachable(named: str | None, pods: Sequence[Pod], topologies: Sequence[Topol
     If the pods' node selectors restrict them to certain node pools, the result is the topologies of these node pools.
     If no topology has one of these node pools, the result is the topologies without node pools.
 
-    :param named: the name of the topology in the gang's request; None if it names none.
+    :param named: the name of the topology in the gang's placement request; None if it names none.
     """
     limits = _limits(pods, topologies)
     if named is not None or not limits:

@@ -93,8 +93,8 @@ def _written(manifest: Manifest, path: str, way: Sequence[str]) -> int | None:
 def beside(manifest: Manifest, path: str, way: Sequence[str]) -> tuple[Sequence[str], Any]:
     """Return the steps of a path, each `*` replaced by the step of `way` at the same position, and the value there.
 
-    The value is None if it is absent. Example: the path `spec.tasks.*.replicas` with the way ("spec", "tasks", "0",
-    "template") has the steps ("spec", "tasks", "0", "replicas").
+    The value is None if it is absent. Example: for the path `spec.tasks.*.replicas` and `way` = ("spec", "tasks", "0",
+    "template"), the steps are ("spec", "tasks", "0", "replicas").
     """
     steps = [way[at] if step == ANY else step for at, step in enumerate(path.split("."))]
     part: Any = manifest

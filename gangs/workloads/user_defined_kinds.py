@@ -94,7 +94,8 @@ def rows_of(manifests: Iterable[Manifest]) -> Mapping[tuple[str, str], KindRow]:
 
 
 def with_row(manifest: Manifest, rows: Mapping[tuple[str, str], KindRow]) -> Manifest:
-    """Return the object, with its `KindRow` added under the key `ROW` if it is of a user-defined kind.
+    """Return the object. If it is of a user-defined kind, the `KindRow`, which describes its kind, is added under the
+    key `ROW`.
 
     :param rows: the user-defined kinds (`rows_of`).
     """

@@ -193,7 +193,7 @@ def _joint(ways: _Ways, way: Sequence[Variant], seconds: float) -> Joint | None:
     """Solve one joint problem of all gangs, each in the flavors of its variant in `way`.
 
     None if the solver finds no answer in time, the gangs use different topologies, amounts must be rounded, or the
-    gangs ask for too many kinds of devices.
+    gangs ask for too many device kinds.
     """
     same_priority = ways.same_priority
     if len({variant.framing.topology for variant in way}) != 1:
@@ -247,7 +247,7 @@ def _all_placed(ways: _Ways, one_by_one: OneByOne) -> JointDecisions | None:
     """Return the decisions of a plan for all members of all gangs, as compact as possible
     (`solver.multi_gang.all_placed`).
 
-    None if no such plan is found, or if the gangs compete for quotas or have pod affinity or resource claims as well.
+    None if no such plan is found, or if the gangs compete for quotas, or have pod affinity or resource claims.
     """
     same_priority, way = ways.same_priority, [each[0] for each in ways.variants.values()]
     gangs = [each.gang for each in way]

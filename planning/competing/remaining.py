@@ -59,8 +59,8 @@ def only_room_matters(gangs: Iterable[Gang], framings: Sequence[Framing]) -> boo
 
 
 def needs_more_than_capacity(pod: Pod) -> bool:
-    """Whether the pod needs more than free capacity: it has pod affinity, spread, host ports or resource claims, or
-    holds a node already.
+    """Whether the pod needs more than free capacity: it has pod affinity, spread, host ports or resource claims, or has
+    a node already.
     """
     affinity = pod.spec.affinity
     return bool(

@@ -18,7 +18,7 @@ Allocations = dict[str, tuple[ClaimAllocation, ...]]
 class AllotmentError(Exception):
     """No devices are found on a node for the members that the plan puts there.
 
-    The columns rule out that there are none. But the search for them may take too long.
+    Such devices exist, because the solver has counted them exactly. But the search for them may take too long.
     """
 
 
@@ -100,14 +100,16 @@ def fewest_on(
 
 
 def held_by_gangs(pods: Iterable[str], columns: DeviceColumns) -> list[int]:
-    """Return the devices that running members of these pods' gangs have got, as positions in the inventory."""
+    """Return the devices that are allocated to running members of these pods' gangs, as positions in the inventory."""
     gangs = {columns.gang_of[pod] for pod in pods}
     running = [pod for pod, gang in columns.gang_of.items() if gang in gangs and pod not in columns.gone]
     return devices_of_pods(running, columns)
 
 
 def devices_of_pods(pods: Iterable[str], columns: DeviceColumns) -> list[int]:
-    """Return the devices that claims of these pods (`namespace/name`) have got, as positions in the inventory."""
+    """Return the devices that are allocated to claims of these pods (`namespace/name`), as positions in the
+    inventory.
+    """
     devices = columns.devices
     uses = dict.fromkeys(place for pod in pods for place in devices.uses_of.get(pod, ()))
     return [position for place in uses for position in devices.uses[place].positions]
@@ -173,7 +175,8 @@ def _by_number(node: str, claims: Sequence[ClaimDemand], free: Flags, columns: D
 
 
 def _matched(candidates: Sequence[Sequence[int]]) -> list[int] | None:
-    """Return a different device for each slot, from the slot's candidates (augmenting paths, Kuhn's algorithm).
+    """Return a different device for each slot (a device that a claim still needs), from the slot's candidates (Kuhn's
+    algorithm with augmenting paths).
 
     None if there is no such choice.
     """

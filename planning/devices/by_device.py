@@ -1,7 +1,8 @@
-"""Claims of one device each, on nodes with devices that several claims share: the numbers of members, device by device.
+"""Claims of one device each, on nodes with devices that several claims share: how many members a node can serve.
 
 A search over all devices of a node would try every distribution of the members. But if each member needs one device,
-the devices are independent. The numbers that a node serves are the sums of the numbers that its devices serve.
+the devices are independent. So the numbers of members that a node can serve are the sums of the numbers that its
+devices can serve.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +24,9 @@ _Most = dict[Numbers, int]
 
 
 def kind_of(profile: Sequence[Asked]) -> Kind | None:
-    """Return the kind of the one device that a member with these claims needs; None if it needs anything else."""
+    """Return the device kind of the one device that a member with these claims needs; None if it needs anything
+    else.
+    """
     if len(profile) != 1 or profile[0].constraints or len(profile[0].requests) != 1:
         return None
     (alternatives,) = profile[0].requests
@@ -36,9 +39,9 @@ def served(
 ) -> frozenset[Numbers] | None:
     """Return the numbers of members of each profile that the node can serve at once.
 
-    None if the node's devices depend on each other by counters. `kinds`: by profile, the devices of which a member
-    needs one. `limits`: how many members of each profile there are. Raises `NotPlannedError` if there are too many
-    combinations.
+    None if the node's devices depend on each other by counters. `kinds`: by profile, the device kind of which a member
+    needs one device. `limits`: how many members of each profile there are. Raises `NotPlannedError` if there are too
+    many combinations.
     """
     if any(inventory.contents[each].device.consumes_counters for each in node.contents):
         return None

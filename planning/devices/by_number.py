@@ -1,8 +1,8 @@
 """Claims for which only numbers of devices matter, as resources of the solver's problem.
 
-Members ask for numbers of devices of several kinds, and a device may be of several kinds. Hall's theorem says when a
-node can serve given numbers at once. For each set of kinds, the members must not ask for more devices than there are
-devices of any of these kinds. So each such set is a resource. A set is left out if other sets imply its limit.
+Members ask for numbers of devices of several device kinds, and a device may be of several kinds. Hall's theorem says
+when a node can serve given numbers at once. For each set of kinds, the members must not ask for more devices than there
+are devices of any of these kinds. So each such set is a resource. A set is left out if other sets imply its limit.
 """
 
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from cluster.devices.inventory import Flags
 from planning.devices.demands import Kind, NotPlannedError, PodDemand
 
 MOST_KINDS = 6
-"""The most kinds of devices that one problem may have: 63 sets of kinds at most."""
+"""The most device kinds that one problem may have, because so many kinds already have 63 sets."""
 
 
 def numbers_of(demand: PodDemand) -> dict[Kind, int]:
-    """Return how many devices of each kind the pod needs. Expects claims in which only numbers matter."""
+    """Return how many devices of each device kind the pod needs. Expects claims in which only numbers matter."""
     found: dict[Kind, int] = {}
     for claim in demand.claims:
         for (request,) in claim.asked.requests:
@@ -27,12 +27,12 @@ def numbers_of(demand: PodDemand) -> dict[Kind, int]:
 
 
 def limiting_sets(accepted: Sequence[Flags]) -> list[tuple[int, ...]]:
-    """Return the sets of kinds whose limits imply the limits of all sets, as positions of kinds.
+    """Return the sets of device kinds whose limits imply the limits of all sets, as positions of kinds in `accepted`.
 
-    `accepted`: by kind, the contents that it accepts. A set is left out in two cases. Another kind accepts only
-    contents that a kind of the set accepts: the larger set has the same limit. Or the set has two parts, and no content
-    is of both: the limits of the parts imply the limit of the set. Raises `NotPlannedError` if there
-    are too many kinds.
+    `accepted`: by device kind, the device contents that it accepts. A set is left out in two cases. In the first, a
+    kind outside the set accepts only contents that some kind of the set accepts: the larger set has the same limit. In
+    the second, the set has two parts, and no content is accepted in both parts: the limits of the parts imply the limit
+    of the set. Raises `NotPlannedError` if there are too many kinds.
     """
     if len(accepted) > MOST_KINDS:
         raise NotPlannedError(f"more than {MOST_KINDS} kinds of devices in one gang")
@@ -49,7 +49,9 @@ def limiting_sets(accepted: Sequence[Flags]) -> list[tuple[int, ...]]:
 
 
 def _connected(one_set: Sequence[int], accepted: Sequence[Flags]) -> bool:
-    """Return whether the kinds hang together, directly or through others, by contents that two of them accept."""
+    """Return whether the device kinds of the set are connected. Two kinds are connected if both accept the same
+    content, or through other kinds of the set.
+    """
     reached, rest = accepted[one_set[0]], list(one_set[1:])
     while near := [one for one in rest if (accepted[one] & reached).any()]:
         reached = np.logical_or.reduce([reached, *[accepted[one] for one in near]])

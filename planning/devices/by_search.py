@@ -1,9 +1,10 @@
 """Claims with constraints, alternatives, shared counters or shared devices, as resources of the solver's problem.
 
-Members with equal claims have one profile. For each distinct content of a node, a search finds which numbers of members
-of each profile the node can serve at once. These numbers are written as limits on weighted sums over sets of profiles.
-That form is exact only if it allows no other numbers, which is checked for each content. Several choices of weights are
-tried, first each alone and then all together. If no choice is exact, the gang is not planned.
+Members with equal claims have one profile. For each distinct set of devices of a node, a search finds which numbers of
+members of each profile the node can serve at once. These numbers are written as limits on weighted sums over sets of
+profiles. That form is exact only if it allows no other numbers, which is checked for each distinct set of devices.
+Several choices of weights are tried, first each alone and then all together. If no choice is exact, the gang is not
+planned.
 """
 
 from bisect import bisect_left
@@ -30,9 +31,10 @@ MOST_PROFILES = 4
 MOST_WEIGHT = 1_000_000
 """The largest weight of a member in a resource. The solver's sums stay far below 2 ** 63."""
 MOST_VECTORS = 2_000
-"""The most vectors of numbers that are searched for one content of a node."""
+"""The most vectors of numbers that are searched for one set of devices of a node."""
 MOST_BEYOND = 150
-"""The most vectors for one content of a node, if numbers beyond the members are searched for the remaining capacity.
+"""The most vectors for one set of devices of a node, if numbers beyond the members are searched as well, for the
+remaining capacity.
 
 With two profiles, all numbers for 8 devices are at most 45 vectors, for 16 devices 153.
 """

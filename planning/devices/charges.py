@@ -116,9 +116,9 @@ def _spec(claim: PodClaim) -> ResourceClaimSpec | None:
 
 
 def _counted(request: DeviceRequest, quotas: DeviceQuotas) -> tuple[str, int]:
-    """Return the resource and the number of devices as which a request counts; 0 devices if the request does not count.
-
-    Alternatives count only if all of them count alike. Raises `_UncountedError`.
+    """Return the quota's resource that a device request uses, and how many devices of it; 0 devices if the request uses
+    no quota. A request with alternatives is counted only if all alternatives use the same amount of the same resource.
+    Raises `_UncountedError`.
     """
     if request.exactly is not None:
         return ("", 0) if request.exactly.admin_access else _exactly(request.name, request.exactly, quotas)
@@ -137,7 +137,7 @@ def _exactly(name: str, request: ExactDeviceRequest, quotas: DeviceQuotas) -> tu
 
 
 def _resource_of(device_class: str, quotas: DeviceQuotas, *, unmapped: str = "") -> str:
-    """Return the resource as which devices of a DeviceClass count.
+    """Return the quota's resource that devices of a DeviceClass use.
 
     `unmapped`: the resource of a class without a mapping; "" if there is none. Raises `_UncountedError` if there is no
     such resource, or if the mapping has a setting that Phalanx does not support.

@@ -1,8 +1,8 @@
 """Devices as resources of the solver's problem: whole numbers by node, which members ask for and evictions free.
 
-If only numbers of devices matter, the amounts are counts (`planning.devices.by_number`). Otherwise a search finds for
-each content of a node which members it can serve (`planning.devices.by_search`). Either form is exact: a node has
-devices for some members if and only if it has enough of each resource.
+If only numbers of devices matter, the amounts are counts (`planning.devices.by_number`). Otherwise a search finds, for
+each distinct set of devices of a node, which members the node can serve (`planning.devices.by_search`). Either form is
+exact: a node has devices for some members if and only if it has enough of each resource.
 """
 
 import weakref
@@ -247,8 +247,8 @@ def device_columns(
     """Return the devices as resources of the problem in which the members of these gangs are placed.
 
     `topology`: the gangs' topology, whose levels below the node count. `priority`: the gangs' priority. Devices that
-    are only held for pods of lower priority count as free. The claims of gangs that ignore them by annotation are not
-    planned. Raises `NotPlannedError`.
+    Phalanx has allocated to gated pods of lower priority count as free. The claims of gangs that ignore them by
+    annotation are not planned. Raises `NotPlannedError`.
 
     The last result is kept, because the caller checks whether a gang can be planned right before it states the problem.
     """
@@ -432,9 +432,10 @@ def _by_search(
 
 
 class _Contents:
-    """The distinct contents of nodes. Nodes with equal devices are searched once, whatever the devices' names are.
+    """The distinct sets of devices that nodes have. Nodes with equal devices are searched once, whatever the devices'
+    names are.
 
-    `distinct`: a node of each content. `alike`: as `alike_contents` returns it.
+    `distinct`: one node for each such set. `alike`: as `alike_contents` returns it.
     """
 
     def __init__(self, inventory: Inventory, alike: IntColumn) -> None:
@@ -445,7 +446,7 @@ class _Contents:
         self.distinct: list[NodeDevices] = []
 
     def of(self, free: Flags, used: Mapping[int, Amounts]) -> dict[str, int]:
-        """Return the position in `distinct` of each node's content.
+        """Return, for each node, the position in `distinct` of the node with an equal set of devices.
 
         `free`: whether no claim has the device for itself. `used`: what claims consume of devices that they share.
         """
@@ -470,13 +471,13 @@ class _Contents:
 
 
 def _label(profile: Profile) -> str:
-    """Return the kinds of devices in the claims of a profile, for messages."""
+    """Return the device kinds in the claims of a profile, for messages."""
     every = (request for asked in profile for alternatives in asked.requests for request in alternatives)
     return " and ".join(dict.fromkeys(each.kind.label for each in every))
 
 
 def _names(labels: Iterable[Sequence[str]]) -> list[str]:
-    """Return a name for each set of kinds or profiles, from their labels. Equal names are numbered."""
+    """Return a name for each set of device kinds or profiles, from their labels. Equal names are numbered."""
     found: list[str] = []
     counts: Counter[str] = Counter()
     for each in labels:
@@ -530,8 +531,8 @@ def _carried(demands: Mapping[str, PodDemand], users: Mapping[str, Sequence[str]
 def _gone(snapshot: Snapshot, members: Sequence[Member], priority: int) -> tuple[set[str], set[str]]:
     """Return the pods whose devices count as free, by `namespace/name`: those that have gone, and those that terminate.
 
-    Gone are pods that earlier plans evict, own members that can still be planned, and pods of lower priority for
-    which devices are only held.
+    Gone are pods that earlier plans evict, own members that can still be planned, and gated pods of lower priority, to
+    which Phalanx has allocated devices in advance.
     """
     gone, leaving = set(snapshot.evicted_for), set[str]()
     gone |= {each.pod.key for each in members if each.pod.gated_by(GATE)}

@@ -15,7 +15,7 @@ from planning.devices.kinds import accepted, selected
 
 @dataclass(frozen=True, slots=True)
 class DeviceCount:
-    """Devices of one kind, or of several kinds with devices in common, in one domain.
+    """Devices of one device kind, or of several device kinds with devices in common, in one domain.
 
     `devices`: the DeviceClasses and selectors of the kinds, as `devices of …`. `requests`: the names of the requests
     for these kinds in the members' claims. `constraints`: the attributes by which constraints tie devices of these

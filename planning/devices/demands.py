@@ -155,8 +155,7 @@ class DemandTable:
         return PodDemand(tuple(claims), tuple(pins))
 
     def _is_held(self, claim: ResourceClaim) -> bool:
-        """Whether the claim's devices are held only for gated pods of these gangs, so that a new plan may give them
-        back.
+        """Whether only gated pods of these gangs use the claim, so that a new plan may give its devices back.
 
         The stock scheduler allocates no devices to a gated pod, so Phalanx has allocated them.
         """

@@ -98,7 +98,7 @@ def _text(value: DeviceAttribute) -> str:
 
 
 def required_levels(gang: Gang, topology: Topology) -> dict[str, tuple[DeviceLevel, ...]]:
-    """Return, by pod set of the gang, the levels below the node that bind its members."""
+    """Return, by pod set of the gang, the levels below the node that the gang requires for its members."""
     by_dialect = next((each for each in topology.below if gang.device_level and each.named_by(gang.device_level)), None)
     found = {}
     for pod_set in gang.pod_sets:
@@ -110,10 +110,9 @@ def required_levels(gang: Gang, topology: Topology) -> dict[str, tuple[DeviceLev
 def bound(
     demand: PodDemand, required: Sequence[DeviceLevel], levels: Sequence[DomainLevel], inventory: Inventory
 ) -> PodDemand:
-    """Return the demand of a member with the constraints of the levels that bind it.
-
-    Devices for administration are not bound. Raises `NotPlannedError` if several claims of the member would have to
-    share a domain, or if a part of its devices is chosen already.
+    """Return the demand of a member with the constraints of its required levels below the node: its devices share one
+    domain of each level. Devices for administration are exempt. Raises `NotPlannedError` if several claims of the
+    member would have to share a domain, or if a part of its devices is chosen already.
     """
     for level in required:
         known = next((each for each in levels if each.level == level), None)
@@ -140,7 +139,7 @@ def _concerned(claim: ClaimDemand, level: DomainLevel, inventory: Inventory) -> 
 def constrained(claim: ClaimDemand, level: DomainLevel, inventory: Inventory) -> ClaimDemand:
     """Return the claim with the constraint that its devices share one domain of the level.
 
-    Devices of requests that select no device with a domain are not bound.
+    Devices of requests that select no device with a domain are exempt.
     """
     names, asked = _concerned(claim, level, inventory), claim.asked
     constraint = Constraint(names, level.attribute, distinct=False)

@@ -196,7 +196,7 @@ class _Wanted:
 
     @cached_property
     def devices(self) -> int:
-        """The least number of these devices that the claims take."""
+        """The least number of devices with a domain of this level that the claims take."""
         return sum(least_devices(asked, self.level, self.inventory) for asked in self.claims)
 
 

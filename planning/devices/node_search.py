@@ -61,7 +61,7 @@ class NodeDevices:
 
 
 class Shared(NamedTuple):
-    """The use of a device that several claims can share.
+    """What claims use and leave of a device that several claims can share.
 
     `left`: the remaining amounts of its capacities, in the order of names. `claims`: the number of claims of the search
     that use the device, plus one if claims outside the search use it.
@@ -72,7 +72,9 @@ class Shared(NamedTuple):
 
 
 def _shared(device: Device, used: Amounts | None) -> Shared | None:
-    """Return the use of a device. `used`: the amounts that claims consume of the device; None if no claim uses it."""
+    """Return what claims use and leave of a device that several claims can share; None for any other device. `used`:
+    the amounts that claims consume of it; None if no claim uses it.
+    """
     if not device.allow_multiple_allocations:
         return None
     taken = used or {}
@@ -200,7 +202,7 @@ class NodeSearch:
             raise NotPlannedError("claims for whose devices the search on one node takes too long")
 
     def _may_suffice(self, needed: Iterable[tuple[Kind, int, int]]) -> bool:
-        """Return whether enough devices are left for each kind alone. If not, no choice can succeed.
+        """Return whether enough devices are left for each device kind alone. If not, no choice can succeed.
 
         Without this bound, the search would try every distribution of members that share devices.
         """
@@ -216,7 +218,7 @@ class NodeSearch:
         return True
 
     def _times(self, kind: Kind, place: int, most: int) -> int:
-        """Return how many requests for a kind can still get a share of a device, `most` at most."""
+        """Return how many requests for a device kind can still get a share of a device, `most` at most."""
         left = self._shares[place].left
         if any(each < 0 for each in left):
             return 0
@@ -264,7 +266,8 @@ class NodeSearch:
         return False
 
     def _candidates(self, slot: _Slot, before: _Slot | None, chosen: Choice) -> Iterator[tuple[int, int]]:
-        """Yield the devices for a slot, each as its group and place. Of equal free devices only the first is yielded.
+        """Yield the devices for a slot (a device that a claim still needs), each by its group of equal devices and its
+        position. Of equal free devices only the first is yielded.
 
         The slots of one request are interchangeable, so their devices are chosen in the order of groups.
         """

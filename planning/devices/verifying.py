@@ -1,4 +1,4 @@
-"""Checks the devices that a plan gives to claims, device by device, without the columns and searches that chose them.
+"""Checks the devices that a plan gives to claims, device by device, without any of the code that chose them.
 
 Every plan passes this check before anyone sees it. It reads the claims, the slices and the present allocations.
 """
@@ -215,7 +215,9 @@ def _content(each: AllocatedDevice, devices: Devices) -> Content:
 
 
 def _is_held(position: int, gone: Collection[str], devices: Devices) -> bool:
-    """Whether a pod that does not go has a claim on the device, or a claim without pods keeps it."""
+    """Whether the device is allocated to a claim of a pod that is not evicted (not in `gone`), or to a claim without
+    pods.
+    """
     return any(not all(pod in gone for pod in use.consumers) for use in devices.uses_at(position))
 
 

@@ -34,7 +34,7 @@ _SHOWN = 5
 
 
 def check_up(snapshot: Snapshot, sources: Sources, now: datetime | None = None) -> list[Finding]:
-    """Return the findings about the cluster's topologies, nodes, requests for gangs, and pods of gangs.
+    """Return the findings about the cluster's topologies, nodes, objects that ask for gangs, and pods of gangs.
 
     :param now: current time. A pod is reported as waiting for a scheduler only after it has waited for some time;
         None: it is reported at once.

@@ -130,7 +130,7 @@ class Objects:
         return [each for each in self.typed.values() if isinstance(each, ResourceQuota)]
 
     def claims(self) -> list[PersistentVolumeClaim]:
-        """Return the PersistentVolumeClaims among the objects."""
+        """Return the PersistentVolumeClaims (volume claims) among the objects."""
         return [each for each in self.typed.values() if isinstance(each, PersistentVolumeClaim)]
 
     def volumes(self) -> list[PersistentVolume]:

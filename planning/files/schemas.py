@@ -118,7 +118,7 @@ def remedy_for(word: str, known: Sequence[str]) -> str:
 
 
 def _properties(name: str, way: _Way) -> list[str]:
-    """Return the names of the fields that the schema allows at the path `way` of a kind."""
+    """Return the names of the fields that the schema of a kind allows at the field path `way`."""
     definitions = _document()["definitions"]
     part: Any = definitions[name]
     for step in way:
@@ -134,7 +134,7 @@ def _property(part: Manifest, step: str) -> Any:
 
 
 def _field(way: _Way) -> str:
-    """Return a path as users write it: `spec.containers[0].name`."""
+    """Return a field path as users write it: `spec.containers[0].name`."""
     text = ""
     for step in way:
         text = f"{text}[{step}]" if isinstance(step, int) else _below(text, step)

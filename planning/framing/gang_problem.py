@@ -346,7 +346,7 @@ class _Framer:
         )
 
     def _held_shapes(self, table: ShapeTable, positions: Mapping[str, int]) -> dict[int, int]:
-        """Return the shapes of the members that hold nodes already: their requests, and no other eligible node.
+        """Return the shapes of the members that have nodes already: their requests, and no other eligible node.
 
         The result maps the `id` of each member to the position of its shape.
         """

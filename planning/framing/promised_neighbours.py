@@ -17,11 +17,13 @@ AFFINITY = "affinity of "
 def kept_near(
     tenants: Sequence[Tenant], snapshot: Snapshot, priority: int, own: Collection[str]
 ) -> tuple[DisruptionBudget, ...]:
-    """Return a budget for each planned, unbound pod whose affinity only candidates for eviction satisfy on its node.
+    """Return a disruption budget for each planned, unbound pod whose affinity only candidates for eviction satisfy on
+    its node.
 
     The budget lets at least one of these candidates stay. `tenants`: the candidates. `own`: the planned gang's members;
     they get no budget, because they are planned again, and they do not count as neighbours, because they may be bound
-    later. A pod with only a reservation of lower priority gets no budget either: it gives way.
+    later. A pod with only a reservation of lower priority gets no budget either, because the planned gang may take its
+    capacity.
     """
     waiting = [
         (state, each)

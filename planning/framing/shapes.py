@@ -117,8 +117,8 @@ class ShapeTable:
         return self._known[key]
 
     def add_held(self, pod: Pod, requests: tuple[int, ...], nodes: frozenset[int]) -> int:
-        """Return the position of the shape of a member that holds one of `nodes`. The member stays on its node, so no
-        other node is eligible.
+        """Return the position of the shape of a member that has one of `nodes` already. The member stays on its node,
+        so no other node is eligible.
         """
         return self._merge(pod, Shape(requests, nodes), PodRules(self.traits.of(pod)))
 
@@ -198,8 +198,9 @@ class ShapeTable:
         """Return the position of an equal shape, or add the shape.
 
         Pods that differ in their specs but not in the consequences share one shape. A change lifts an exclusion of the
-        merged shape only if it lifts it for each of the pods. Pods that hold nodes have no exclusions to lift. As the
-        reason why a node is excluded, a fault of the node has precedence over `ELSEWHERE`.
+        merged shape only if it lifts it for each of the pods. Pods that have nodes already have no exclusions to lift.
+        As the reason why a node is excluded, a reason in the node itself, such as a taint, has precedence over
+        `ELSEWHERE`.
         """
         for position, known in enumerate(self.shapes):
             same_room = known.requests == shape.requests and known.nodes == shape.nodes

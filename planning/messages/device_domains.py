@@ -23,7 +23,7 @@ from solver.plan import Goal, Plan
 from solver.verify.rules import verify
 
 MOST_CONTENTS = 50
-"""The most different contents of nodes for which the fewest domains are searched: some milliseconds for each."""
+"""The most different sets of devices of nodes for which the fewest domains are searched: some milliseconds for each."""
 MOST_MOVES = 50
 """The most nodes on which the gang is tried. Each one takes a verification of the whole plan."""
 
@@ -112,7 +112,7 @@ def _mode(gang: Gang, framing: Framing, level: DomainLevel) -> str:
 
 
 def _counted(gang: Gang, level: DomainLevel, columns: DeviceColumns) -> Flags:
-    """Return the contents whose devices have a domain of the level.
+    """Return the device contents whose devices have a domain of the level.
 
     The content has a value of the attribute, or a request that selects such contents selects it, too.
     """
@@ -277,7 +277,7 @@ def _numbered(domains: Iterable[int]) -> tuple[int, ...]:
 def _counts_by_node(framing: Framing, plan: Plan) -> dict[int, Counts] | None:
     """Return, by node that can hold all members of the plan, the fewest domains of each level.
 
-    None if a search is cut off, or if the nodes have too many different contents.
+    None if a search is cut off, or if the nodes have too many different sets of devices.
     """
     columns = framing.devices
     placed = [

@@ -1,4 +1,4 @@
-"""Detects a gang that does not fit even in the empty cluster, and gives it a message that does not change over time."""
+"""Detects a gang that would not fit even if no other workload ran, and gives it a message that never changes."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,7 +24,8 @@ from solver.plan import Proof
 
 
 def with_never_fits(decision: Decision, gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) -> Decision:
-    """Return the decision, changed to `Refusal.NEVER_FITS` if the gang does not fit in the empty cluster either.
+    """Return the decision, changed to `Refusal.NEVER_FITS` if the gang would not fit in the empty cluster either
+    (`framing.empty_cluster`: only DaemonSet and mirror pods run, and all nodes are ready).
 
     Hard spread and pod affinity are left out, because other pods may satisfy them. A gang with members on nodes is not
     checked, because it fitted once. A gang pinned beside lost siblings is not checked either, because its recreated

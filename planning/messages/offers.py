@@ -48,9 +48,8 @@ def node_offers(gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) 
 
 
 def _homes(gang: Gang, topology: Topology | Fault | None, tree: DomainTree | None) -> set[Path]:
-    """Return the domains of the required level in which members already hold nodes. All other members must run there.
-
-    Empty if no member holds a node or no level is required.
+    """Return the domains of the required level in which members already have nodes. All other members must run there.
+    Empty if no member has a node or no level is required.
     """
     level = topology.find(gang.required) if isinstance(topology, Topology) and gang.required else None
     if level is None or tree is None:

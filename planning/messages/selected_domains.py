@@ -55,7 +55,8 @@ def only_in(gang: Gang, framing: Framing, snapshot: Snapshot, running: RunningGa
 def _selected(pod: Pod, framing: Framing, snapshot: Snapshot) -> Sequence[int]:
     """Return the positions of the nodes that the pod's rules allow, in the order of the tree.
 
-    A closed node counts if the pod's node selector and affinity allow it, because it may open again.
+    A closed node (cordoned, tainted or not ready) counts if the pod's node selector and affinity allow it, because it
+    may be usable again later.
     """
     shapes = [framing.problem.shapes[member.shape] for each in framing.problem.sets for member in each.members]
     eligible = frozenset[int]().union(*(shape.nodes for shape in {id(shape): shape for shape in shapes}.values()))

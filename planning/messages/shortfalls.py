@@ -155,7 +155,7 @@ def misfits(framing: Framing) -> list[Misfits]:
 def limiting_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
     """Return the disruption budgets that do not allow the eviction of all pods that could be victims in these domains.
 
-    `nearest`: the domains that miss the fewest members.
+    `nearest`: the domains that lack capacity for the fewest members.
     """
     problem, names = framing.problem, dict[str, None]()
     places = _places(framing, nearest)
@@ -170,8 +170,8 @@ def limiting_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[s
 def overruling_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
     """Return the disruption budgets of pods that two budgets cover, on nodes of these domains that members may use.
 
-    `nearest`: the domains that miss the fewest members. The Eviction API answers with an error for a pod under two
-    budgets.
+    `nearest`: the domains that lack capacity for the fewest members. The Eviction API answers with an error for a pod
+    under two budgets.
     """
     if not framing.overruled:
         return ()
@@ -183,9 +183,9 @@ def overruling_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple
 def whole_gangs(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
     """Return the running gangs whose pods block these domains and cannot be evicted.
 
-    `nearest`: the domains that miss the fewest members. Too many of a returned gang's pods are on nodes that members
-    may use: evicting them would leave the gang below its minimum. It cannot be evicted as a whole either, because some
-    of its pods may not be evicted.
+    `nearest`: the domains that lack capacity for the fewest members. Too many of a returned gang's pods are on nodes
+    that members may use: evicting them would leave the gang below its minimum. It cannot be evicted as a whole either,
+    because some of its pods may not be evicted.
     """
     problem = framing.problem
     usable = frozenset[int]().union(*(shape.nodes for shape in problem.shapes))
@@ -221,8 +221,8 @@ def _places(framing: Framing, nearest: Iterable[NearDomain]) -> set[int]:
 
 
 def _required_domain(problem: Problem, plan: Plan) -> bool:
-    """Whether the gang must be in one domain of a required level and has a node there, so that other domains are closed
-    to it.
+    """Whether the gang must be in one domain of a required level and has a node there, so that it may not use other
+    domains.
     """
     return problem.required is not None and any(node is not None for nodes in plan.nodes for node in nodes)
 

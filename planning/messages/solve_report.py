@@ -152,7 +152,7 @@ def _more(near: NearDomain, devices: Sequence[DeviceCount] | None) -> Json:
 
 
 def device_count(count: DeviceCount) -> Json:
-    """Return the numbers of devices of one kind in a domain as JSON."""
+    """Return the numbers of devices of one device kind in a domain as JSON."""
     return {
         "devices": count.devices,
         "requests": list(count.requests),

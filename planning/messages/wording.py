@@ -417,7 +417,7 @@ def nearest_row(path: Sequence[str], fits: str, nodes: int, excluded: Reasons) -
 
 
 def device_row(path: Sequence[str], count: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the devices of one kind in a near domain as a table row under `DEVICE_COLUMNS`.
+    """Return the devices of one device kind in a near domain as a table row under `DEVICE_COLUMNS`.
 
     :param count: as in a report, or in a Gang's status (`explanation.nearest[].devices[]`).
     """

@@ -12,8 +12,8 @@ from planning.quota.usage import QuotaBalance, TreeShare, Usage, needs
 from solver.quota import Quota, QuotaCharge, QuotaShare
 
 Tree = tuple[str, str, str]
-"""A quota that several queues share: the flavor, the resource, and the topmost cohort of the queues. A queue without a
-cohort takes the place of the cohort.
+"""A quota that several queues share: the flavor, the resource, and the topmost cohort of the queues. For a queue
+without a cohort, the queue itself is named instead of the cohort.
 """
 
 
@@ -23,7 +23,8 @@ class _Stated:
 
     shares: list[TreeShare]
     charges: Counter[tuple[int, int, int, int]] = field(default_factory=Counter)
-    """How many members are charged in the same way. The key is (share, pod set, shape, amount of one member)."""
+    """How many members are charged alike. The key is (position of the queue in `shares`, pod set, shape, amount of one
+    member)."""
 
 
 def quotas_of(gangs: Sequence[tuple[Gang, Choice]], framing: Framing, usage: Usage) -> tuple[Quota, ...]:

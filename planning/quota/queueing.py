@@ -191,8 +191,8 @@ def _try(
 def _covered(gang: Gang, balances: Mapping[str, QuotaBalance], usage: Usage) -> Sequence[Member] | _Tried:
     """Return the members for which the quota suffices, or the failed attempt if it does not suffice for the minimum.
 
-    Members that hold capacity come first. If the quota does not suffice for one member of a set, later members of the
-    set are left out as well. `balances`: the quota of each resource that the queue limits.
+    Members that have a node already come first. If the quota does not suffice for one member of a set, later members of
+    the set are left out as well. `balances`: the quota of each resource that the queue limits.
     """
     left = {name: balance.left(usage) for name, balance in balances.items()}
     least = _least(gang, left)
@@ -231,7 +231,7 @@ def _least(gang: Gang, left: Mapping[str, int]) -> Sequence[Member]:
 def _cheapest(members: Sequence[Member], count: int, need: Counter[str], left: Mapping[str, int]) -> list[Member]:
     """Return `count` of the members, chosen greedily one by one so that little of the remaining quota (`left`) is used.
 
-    Members that hold capacity already come first. Then the member is chosen after which the scarcest resource has the
+    Members that have a node already come first. Then the member is chosen after which the scarcest resource has the
     most left. `need`: the requests of the members that were chosen before; the new members' requests are added to it.
     """
     alike: dict[tuple[bool, tuple[tuple[str, int], ...]], deque[Member]] = {}

@@ -97,7 +97,7 @@ def _held_by_placeholders(snapshot: Snapshot) -> Mapping[str, Mapping[str, str]]
 
 
 def _nodes_held(gang: Gang, later: Mapping[str, str]) -> Iterator[tuple[Member, str]]:
-    """Yield the members that are charged to the quota, each with the node on which it holds capacity.
+    """Yield the members that are charged to the quota, each with the node on which it uses or reserves capacity.
 
     The node is "" for a lost member that is being recreated and has no reservation yet. If an expected pod has arrived
     but is not nominated yet, it gets the node of a placeholder of its role. The pod and the placeholder together are
@@ -153,7 +153,7 @@ class _Share:
 
 @dataclass(frozen=True, slots=True)
 class TreeShare:
-    """A queue or a cohort with its share of one quota, in base units. Either `queue` or `cohort` is its name.
+    """A queue or a cohort with its part of one quota, in base units. Either `queue` or `cohort` is its name.
 
     `parent`: the cohort above it, "" at the top. `quota`: its nominal quota plus the quota that its children lend.
     `kept`: the quota that it does not lend. `limit`: the most that it may use; None: no borrowing limit. `used`: the
@@ -217,7 +217,9 @@ class QuotaBalance:
         ]
 
     def _below(self, name: str, usage: Usage) -> Iterator[TreeShare]:
-        """Yield the shares of the queues and cohorts below the cohort `name`, each before its parent."""
+        """Yield the queues and cohorts below the cohort `name`, each with its part of the quota and before its
+        parent.
+        """
         for queue in self.cohort:
             if queue.cohort == name:
                 yield self._tree_share(queue.name, name, self._share_of_queue(queue, usage))

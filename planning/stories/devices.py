@@ -78,7 +78,7 @@ def _claims_of(pod: Pod, claims: Claims) -> list[ResourceClaim]:
 
 
 def held_devices(pods: Sequence[Pod], claims: Claims, status: Mapping[str, Any]) -> str:
-    """Return what a gang holds for its members that are not released, as text: `3 of 4 claims, 6 devices`.
+    """Return what is allocated to the claims of the gang's unreleased members, as text: `3 of 4 claims, 6 devices`.
 
     "" if no claim is planned for such members.
     """

@@ -74,8 +74,8 @@ def member_keys(manifest: Manifest) -> set[GangKey]:
 
 
 def shown_key(manifest: Manifest) -> GangKey | None:
-    """Return the key of the gang that a Gang object shows. None if a user has written an object that claims to be the
-    mirror of a gang elsewhere, and the controller has not confirmed the claim.
+    """Return the key of the gang that a Gang object shows. None if the annotation of mirrors on the object names a
+    gang, but the controller has not confirmed that the object is its mirror.
     """
     meta = manifest["metadata"]
     if (key := mirrored_key(manifest)) is not None or claim_of(manifest):

@@ -76,7 +76,7 @@ class _Branch:
 
     @cached_property
     def first_name(self) -> int:
-        """The place of the domain's first node name in the natural order of all node names."""
+        """The index of the domain's first node name in the natural order of all node names."""
         return min(self.instance.name_rank[node] for node in self.nodes)
 
     @cached_property
@@ -145,10 +145,10 @@ def solve_by_domains(
 ) -> Solved | SolveStatus | None:
     """Return the best plan if it lies inside one domain and places every member without evictions.
 
-    None if the best plan does not lie inside one domain or the instance is too small to gain. None also if the deadline
-    passes before a plan is found. INFEASIBLE only if the dynamic programme proves that no plan exists. `worthwhile`:
-    the number of nodes from which on the method runs. `on_plan` is called with plans that are optimal except for ranks
-    and node names.
+    None if the best plan does not lie inside one domain, or if the instance is so small that this method saves no time.
+    None also if the deadline passes before a plan is found. INFEASIBLE only if the dynamic programme proves that no
+    plan exists. `worthwhile`: the number of nodes from which on the method runs. `on_plan` is called with plans that
+    are optimal except for ranks and node names.
     """
     if instance.evicting or len(instance.problem.nodes) < worthwhile or not instance.pending:
         return None

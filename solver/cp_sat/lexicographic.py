@@ -239,7 +239,7 @@ class Search:
         """Look, for a short deterministic time, for a smaller `number` among the solutions that keep the values of all
         fixed stages.
 
-        `number` is not fixed and its optimum is not claimed: `proven` stays as it is.
+        `number` is not fixed, and the value reached may not be the optimum. `proven` stays as it is.
         """
         before = self.solution
         self.cp.minimize(number.expression())

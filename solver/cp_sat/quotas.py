@@ -1,9 +1,8 @@
 """Quotas that queues and cohorts share, as linear constraints of a CP-SAT model.
 
-A share is a queue or a cohort, with its part of the quota. The part of a share's use beyond `QuotaShare.kept`, the
-quota that it does not lend, counts as use of its parent. A variable holds this part. CP-SAT can give the variable a
-value that is too large but none that is too small. A value that is too large only makes the constraints stricter, so
-the constraints are exact.
+The use of a queue or cohort beyond `QuotaShare.kept`, the quota that it does not lend, counts as use of its parent. A
+variable holds this part. CP-SAT can give the variable a value that is too large but none that is too small. A value
+that is too large only makes the constraints stricter, so the constraints are exact.
 """
 
 from collections.abc import Iterator
@@ -16,14 +15,14 @@ from solver.quota import Quota
 
 
 def add_quotas(model: Model) -> None:
-    """Add the quotas: every share with new members stays within all limits on the way up to the topmost share."""
+    """Add the quotas: every queue with new members, and each cohort above it, stays within its limit."""
     for quota in model.instance.problem.quotas:
         _Rows(model, quota).add()
 
 
 @dataclass(slots=True)
 class _Bound:
-    """The use of a share as a linear sum, with a lower and an upper bound of its value."""
+    """The use of a queue or cohort as a linear sum, with a lower and an upper bound of its value."""
 
     sum: Sum
     least: int
@@ -33,27 +32,28 @@ class _Bound:
 class _Rows:
     """The constraints of one quota.
 
-    `used[share]`: the use of a share. It has two parts: what is charged to the share directly, and what each share
-    below it uses beyond the quota that it does not lend. `coming[share]`: the new members that may be charged to a
-    share. They are triples of a member class, a node and the variable that counts them there.
+    A share is a position in `Quota.shares`, the queues and cohorts. `used[share]`: the use of a queue or cohort. It has
+    two parts: what is charged to it directly, and what each queue or cohort below it uses beyond the quota that it does
+    not lend. `coming[share]`: the new members that may be charged to it. They are triples of a member class, a node and
+    the variable that counts them there.
     """
 
     def __init__(self, model: Model, quota: Quota) -> None:
         self.model, self.quota = model, quota
         self.used = [_Bound(Sum((), share.used), share.used, share.used) for share in quota.shares]
         self.coming: list[list[tuple[int, int, IntVar]]] = [[] for _ in quota.shares]
-        """By share, the members that may be charged to it: member class, node, and variable."""
+        """By position of a queue or cohort, the members that may be charged to it: member class, node, and variable."""
         self._charge()
         self.beyond = self._lent()
 
     def add(self) -> None:
-        """Add the constraints of every share to which new members may be charged."""
+        """Add the constraints of every queue and cohort to which new members may be charged."""
         for share, coming in enumerate(self.coming):
             if coming:
                 self._add_rows_of(share)
 
     def _charge(self) -> None:
-        """Add the quota that members use to the use of the share to which they are charged."""
+        """Add the quota that members use to the use of the queue or cohort to which they are charged."""
         instance = self.model.instance
         for charge in self.quota.charges:
             used = self.used[charge.share]
@@ -71,10 +71,8 @@ class _Rows:
             used.least, used.most = used.least + held, used.most + held + ranks * charge.amount
 
     def _lent(self) -> list[Sum]:
-        """Return, by share, how much it uses beyond the quota that it does not lend (`QuotaShare.kept`), as a model
-        expression.
-
-        This amount is added to the use of the share's parent.
+        """Return, by queue and cohort, how much it uses beyond the quota that it does not lend (`QuotaShare.kept`), as
+        a model expression. This amount is added to the use of its parent.
         """
         beyond = []
         for share, used in zip(self.quota.shares, self.used, strict=True):
@@ -92,8 +90,8 @@ class _Rows:
         return beyond
 
     def _add_rows_of(self, share: int) -> None:
-        """Add the constraints of a share. If the use of pods outside the problem breaks one of them already, all of
-        them bind only if a member charged to the share is placed.
+        """Add the constraints of the queue or cohort at position `share`. If the use of pods outside the problem breaks
+        one of them already, all of them apply only if a member that is charged to it is placed.
         """
         rows = list(self._rows_of(share))
         if all(least <= most for _, least, most in rows):
@@ -107,8 +105,9 @@ class _Rows:
             self.model.cp.add(own.expression() <= most).only_enforce_if(charged)
 
     def _rows_of(self, start: int) -> Iterator[tuple[Sum, int, int]]:
-        """Yield the limits that apply to the share `start`: its own, and the limit of each share above it. Each limit
-        is three values: the use that counts against the limit, the least value of this use, and the limit.
+        """Yield the limits that apply to the queue or cohort at position `start`: its own, and the limit of each cohort
+        above it. Each limit is three values: the use that counts against the limit, the least value of this use, and
+        the limit.
         """
         own, least, position = self.used[start].sum, self.used[start].least, start
         while True:

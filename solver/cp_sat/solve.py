@@ -91,7 +91,7 @@ def solve_within(
     start: Plan | None = None,
     least: Mapping[tuple[str, str], int] = MappingProxyType({}),
 ) -> Solved | SolveStatus:
-    """Return the best placement of an instance by CP-SAT, within a budget that several searches share.
+    """Return the best placement of an instance by CP-SAT, within a time budget that several searches share.
 
     `SolveStatus.INFEASIBLE`: it is confirmed that no placement exists. `SolveStatus.UNKNOWN`: time ran out, or the
     model would be too large. `wanted`: the names of the goal terms to optimise; None: all. `where`: functions that

@@ -162,8 +162,8 @@ class _EvictionDp:
             raise TooLargeError
 
     def _solved(self, leaf: "_DomainPlan") -> Solved | None:
-        """Return the relaxed plan `leaf` as a solution; None if it is not a valid plan of the price that the relaxation
-        claims.
+        """Return the relaxed plan `leaf` as a solution; None if it is not a valid plan, or if its price differs from
+        the price in the relaxation.
 
         The plan is not valid if it cuts a running gang below its minimum without evicting it whole, or exceeds a
         disruption budget. The price differs if a gang is evicted whole although none of the members that bear a share

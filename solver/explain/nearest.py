@@ -52,8 +52,8 @@ class HeldMembers:
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """The domains that miss the fewest members. `plan`: the placement of members in the first of these domains; None if
-    it is not known.
+    """The domains that lack capacity for the fewest members. `plan`: the placement of members in the first of these
+    domains; None if it is not known.
     """
 
     domains: tuple[NearDomain, ...]
@@ -83,10 +83,11 @@ def near_domains(
     refused: bool = True,
     without_evictions: HeldMembers | None = None,
 ) -> Nearest:
-    """Return the domains that miss the fewest members, as if every victim that may be evicted were gone.
+    """Return the domains that lack capacity for the fewest members, as if every victim that may be evicted were gone.
 
-    Of domains that miss equally many, the one with the most eligible nodes comes first. Domains without an eligible
-    node are left out, unless all are: for a gang with a node selector, they say nothing about what it waits for.
+    Of domains that lack capacity for equally many, the one with the most eligible nodes comes first. Domains without an
+    eligible node are left out, unless all are: for a gang with a node selector, they say nothing about what it waits
+    for.
 
     `held`: how many members each domain holds; None: this is computed. `refused`: whether it is proven that no plan
     exists. If so, `fits` of a domain is less than `needed`, even if enough members fit, because they are then not the

@@ -208,7 +208,7 @@ def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
     new nodes.
 
     If each missing member fills a node, new nodes come first. Capacity is added only for members that may use some
-    node of the domain, because a new node may be closed to the other members, too.
+    node of the domain, because a new node may be excluded for the other members, too.
     """
     if not nearest.domains:
         return

@@ -98,7 +98,8 @@ def _transferred(part: Block | Run, parts: Sequence[Seated]) -> tuple[Seated, ..
 
 
 class Seating:
-    """Places members on the nodes of an instance and keeps the state: evicted pods, free capacity, members by group.
+    """Places members on the nodes of an instance and keeps the state: the evicted pods, the free capacity, and how many
+    members each domain may still take.
 
     `over`: once this function returns True, the first domain or node that fits is taken.
     """

@@ -183,5 +183,7 @@ def _home(instance: Instance, position: int, at: Mapping[Seat, int], place: Bloc
 
 
 def unproven(problem: Problem, goals: tuple[Goal, ...]) -> tuple[Goal, ...]:
-    """Return the goals with bounds that hold for any plan, so that none of them counts as proven."""
+    """Return the goals, each with the weakest bound, which holds for any plan. So no goal counts as proven by its
+    bound.
+    """
     return tuple(replace(goal, bound=criterion(goal.name).any_bound(problem)) for goal in goals)

@@ -95,7 +95,9 @@ class RunningPods:
 
     @cached_property
     def on_node(self) -> dict[int, list[int]]:
-        """By node, its useful victims. Nodes without useful victims have no entry."""
+        """By node, its useful victims (whose eviction can help the gang). Nodes without useful victims have no
+        entry.
+        """
         found: dict[int, list[int]] = {}
         for victim in self.instance.useful:
             found.setdefault(self.node[victim], []).append(victim)

@@ -24,9 +24,10 @@ problem together are several times as large.
 class SharedNodes:
     """Gangs, each of alike members, and the nodes that they share, as arrays.
 
-    `free`: nodes x resources, in base units. `asked`: gangs x resources, what one member requests. `resources`: those
-    of all gangs. `demands`: shape and number of members of each gang. `displaced[one, other]`: how many members of
-    shape `other` certainly no longer fit on a node where a member of shape `one` is placed.
+    `free`: nodes x resources, in base units. `asked`: gangs x resources, what one member requests. `resources`: the
+    names of the resources that occur in any gang's problem. `demands`: shape and number of members of each gang.
+    `displaced[one, other]`: how many members of shape `other` certainly no longer fit on a node where a member of shape
+    `one` is placed.
     """
 
     gangs: Sequence[Problem]

@@ -127,7 +127,8 @@ def merged(one: WordTable, other: WordTable, most: int) -> WordTable:
 
 
 def _best_of_all(one: WordTable, others: WordTable, counts: Counts, width: int) -> WordTable:
-    """Return, by number of members below `width`, the best sum of a column of `one` and a column of `others`.
+    """Return, for each number of members below `width`, the best sum of a goal vector of `one` and a goal vector of
+    `others`. A goal vector is one column of a table.
 
     `others`: some columns of another table. `counts`: the number of members of each of these columns, ascending.
     """

@@ -134,9 +134,9 @@ class Mixtures:
     """The best plans inside each domain of an instance for several member classes, computed on demand by dynamic
     programming.
 
-    `kinds`: the member classes. `ways`: the alternatives to keep topology spread; a plan must keep one of them.
-    `counted` False: the goals do not fit into a cost, so the tables cannot be used. Methods raise `TooMuchError` if the
-    effort exceeds its limit.
+    `kinds`: the member classes. `ways`: alternative limits, of which a plan must respect one so that it meets all
+    topology spread constraints. `counted` False: the goals do not fit into a cost, so the tables cannot be used.
+    Methods raise `TooMuchError` if the effort exceeds its limit.
     """
 
     def __init__(self, instance: Instance, kinds: tuple[MemberClass, ...], ways: Sequence[SpreadWay]) -> None:
@@ -213,8 +213,8 @@ class Mixtures:
     def _compared(self, paths: Sequence[BestPaths], level: int, domain: int) -> tuple[int, list[BestPaths]]:
         """Return two values: the least later cost of a plan in a domain, and the entries of `paths` that reach it.
 
-        The later cost is the cost in the goals that do not fit into the tables' cost. `paths`: by alternative to keep
-        topology spread, its best plans by the tables. Raises `TooMuchError`.
+        The later cost is the cost in the goals that do not fit into the tables' cost. `paths`: for each alternative
+        that meets topology spread (`ways`), its best plans by the tables. Raises `TooMuchError`.
         """
         costs = [each.later(level, domain, self.full) for each in paths]
         return min(costs), [each for each, cost in zip(paths, costs, strict=True) if cost == min(costs)]
@@ -303,7 +303,7 @@ class Mixtures:
 
 def _cheapest(tables: Sequence[Tables], level: int, domain: int, counts: Vector) -> tuple[int | None, list[Tables]]:
     """Return the least cost of placing `counts` members inside a domain, over all of `tables` (one for each alternative
-    to keep topology spread), and the tables that reach it.
+    that meets topology spread), and the tables that reach it.
 
     None and no tables if the members do not fit in the domain.
     """

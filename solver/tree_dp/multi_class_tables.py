@@ -104,7 +104,7 @@ class SortOfDomain:
 
 @dataclass
 class Tables:
-    """The tables of an instance for given weights of goals and for one alternative to keep topology spread.
+    """The tables of an instance for given weights of goals and for one alternative that meets topology spread.
 
     Alike domains share a key, and `known[key]` has their table. `later`: weights of goals that decide between plans of
     equal cost. The tables do not contain these goals, but alike domains are equal in these goals, too. `has_all_goals`:

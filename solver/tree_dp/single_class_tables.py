@@ -90,8 +90,9 @@ def ways_to_count(instance: Instance) -> list[tuple[MemberClass, CountingRules]]
     """Return the one member class of the gang, with alternative limits on the number of members in each domain. None if
     such limits cannot express the gang's constraints.
 
-    Every valid plan keeps the limits of at least one alternative, and a plan that keeps them breaks no constraint. The
-    alternatives differ in the number of pods that the emptiest group of a topology spread has at the end.
+    Every valid plan respects the limits of at least one alternative, and a plan that respects them breaks no
+    constraint. The alternatives differ in the number of pods that the emptiest group of a topology spread has at the
+    end.
     """
     kinds = alike(instance)
     if instance.evicting or kinds is None or len(kinds) != 1 or instance.problem.multiples:

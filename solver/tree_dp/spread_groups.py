@@ -60,8 +60,8 @@ class SpreadGroups:
 
 @dataclass(frozen=True)
 class SpreadWay:
-    """One alternative to keep all topology spread constraints. `emptiest`: for each constraint, the number of pods that
-    its emptiest group has at the end.
+    """One alternative by which a plan can meet all topology spread constraints. `emptiest`: for each constraint, the
+    number of pods that its emptiest group has at the end.
     """
 
     tree: Tree
@@ -110,10 +110,11 @@ class SpreadWay:
 
 
 def ways_to_spread(instance: Instance, kinds: Sequence[MemberClass]) -> tuple[SpreadWay, ...] | None:
-    """Return all alternatives to keep the topology spread of members that are all pending and all to be placed.
+    """Return all alternatives by which a plan can meet topology spread, for members that are all pending and all to be
+    placed.
 
-    Each valid plan keeps at least one alternative. None if limits on counts cannot express the constraints, or if there
-    are too many alternatives.
+    Each valid plan respects at least one alternative. None if limits on counts cannot express the constraints, or if
+    there are too many alternatives.
     """
     rules: list[SpreadGroups] = []
     for spread in instance.spreads:

@@ -32,7 +32,7 @@ from benchmarks.live.gang_rows import (
 )
 from benchmarks.live.gang_starts import Binding, BindingWatch, Starts, binding_of, starts
 from benchmarks.live.machine_usage import Loop, timed_loop
-from benchmarks.live.many_gangs import main, scenes
+from benchmarks.live.many_gangs import main, modes_beside
 from benchmarks.live.modes import NATIVE, PHALANX, STOCK
 from controlplane.control_plane import ControlPlane
 
@@ -186,7 +186,7 @@ def test_the_page_has_a_row_for_each_system_and_tables_of_requests_and_events() 
     ],
 )
 def test_a_system_is_installed_only_for_a_mode_of_its_own(modes: Sequence[str], wanted: dict[str, list[str]]) -> None:
-    assert scenes(modes) == wanted
+    assert modes_beside(modes) == wanted
 
 
 def test_jobs_of_the_schedulers_own_gangs_name_their_group() -> None:

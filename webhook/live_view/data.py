@@ -135,7 +135,8 @@ def _requests(pod: Pod) -> dict[str, int]:
 
 
 def _level(named: str | None, topology: Topology | Fault | None) -> str | None:
-    """Return the name of a level in the topology, given the name or label that the gang's request uses; None for None.
+    """Return the name of a level in the topology, given the name or label that the gang's placement request uses; None
+    for None.
 
     If the topology has no such level, the name is returned as the gang writes it.
     """

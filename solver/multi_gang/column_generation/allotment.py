@@ -7,7 +7,7 @@ best choice at once:
     s.t.  sum over d of x[g, d] = members of g
           x[g, d] <= what may run there * touched[g, d]
           sum over g of members that x[g, d] displaces <= room, for each shape in each domain
-          the sums of touched domains of the wider levels <= what they are held at
+          the sums of touched domains of the wider levels <= their fixed values
 
 The constraints that the model ignores can only make plans worse, so the least sum is a lower bound. Unlike the bound of
 column generation, it respects that members are whole and that all gangs share a domain's capacity. If all members fit

@@ -21,8 +21,8 @@ Regenerate = Callable[[LpSolution, Counts, Sequence[int]], bool]
 
 
 def dived(master: RestrictedMaster, level: int, regenerate: Regenerate, bound: int, most: int) -> list[Column] | None:
-    """Return one column for every gang, with fewer than `most` touched domains of `level` in sum; None if the dive
-    fails.
+    """Return one column for every gang, with fewer than `most` touched domains of `level`, summed over the gangs; None
+    if the dive fails.
 
     `bound`: a lower bound of this sum. Once the cost of a relaxation is at most `bound`, no further columns are
     generated for it.

@@ -350,8 +350,8 @@ class ColumnGeneration:
         return cost
 
     def _dived(self, master: RestrictedMaster, level: int, bound: int, most: int) -> list[Column] | None:
-        """Return a choice of columns that touches fewer than `most` domains of `level` in sum, by the diving heuristic;
-        None if the dive fails.
+        """Return a choice of columns that touches fewer than `most` domains of `level`, summed over the gangs, by the
+        diving heuristic; None if the dive fails.
         """
 
         def regenerate(relaxation: LpSolution, left: Counts, gangs: Sequence[int]) -> bool:

@@ -61,8 +61,9 @@ class NodeClasses:
 
 
 def node_classes_of(tree: Tree, holds: Counts, room: Counts) -> NodeClasses:
-    """Return the classes of nodes of a tree. `holds` and `room` (shapes x nodes): how many members may run on a node,
-    and how many would fit if every node were eligible.
+    """Return the classes of nodes of a tree (a class: the nodes of one narrowest domain that can hold equally many
+    members of every shape). `holds` and `room` (shapes x nodes): how many members may run on a node, and how many would
+    fit if every node were eligible.
     """
     around = tree.domains(tree.depth - 2)
     usable = np.flatnonzero(holds.max(axis=0) > 0)

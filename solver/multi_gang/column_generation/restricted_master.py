@@ -113,8 +113,8 @@ class LpSolution:
 @dataclass(frozen=True, slots=True)
 class _RowUsage:
     """In which capacity constraints one column counts (`places`), and how many members it displaces in each (`counts`).
-
-    A place is a shape and a class of nodes as one number, the index into `offered.ravel()`.
+    There is one such constraint for each shape and class of nodes; both as one number are an index into
+    `offered.ravel()`.
     """
 
     places: Counts
@@ -263,8 +263,8 @@ class RestrictedMaster:
             self._lp.put(row, variable, count)
 
     def _violated(self, solution: PrimalDual) -> list[int]:
-        """Return the places (a shape and a class of nodes as one number) whose capacity this solution exceeds, because
-        they have no constraint yet.
+        """Return the pairs of a shape and a class of nodes (each as one number) whose capacity this solution exceeds,
+        because they have no constraint yet.
         """
         shares = self._shares(solution)
         some = np.flatnonzero(shares > _TINY).tolist()
@@ -276,13 +276,13 @@ class RestrictedMaster:
         return [place for place in np.flatnonzero(over).tolist() if place not in self._rows]
 
     def _limit(self, place: int) -> None:
-        """Add the capacity constraint of a place (a shape and a class of nodes as one number)."""
+        """Add the capacity constraint of a shape and a class of nodes. `place`: both as one number."""
         self._rows[place] = self._lp.row(int(self.offered.flat[place]))
         for variable, count in self._entries[place]:
             self._lp.put(self._rows[place], variable, count)
 
     def _usage(self, column: Column) -> _RowUsage:
-        """Return the capacity rows in which a column displaces members."""
+        """Return the capacity constraints in which a column displaces members."""
         takes = self.displaced[self.shapes[column.gang]]
         shapes = np.flatnonzero(takes)
         where, counts = np.array([*column.use]), np.array([*column.use.values()])
