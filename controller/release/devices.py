@@ -177,10 +177,9 @@ class DevicePlan:
                 if holder.metadata.uid != own and stays(holder):
                     yield device, holder
             capacity = self.view.partitions.shared_capacity.get(device, {}) if device in shares else None
-            every = self._sharers.get(device, ())
-            if capacity is None or exceeds(total((consumed[device], *(amounts for _, amounts in every))), capacity):
-                # Only here, because `stays` is asked about each claim.
-                sharers = [each for each in every if stays(each[0])]
+            if capacity is None or exceeds(total((consumed[device], self._others.get(device, {}))), capacity):
+                # Only here, because each claim that shares the device is looked at.
+                sharers = [each for each in self._sharers.get(device, ()) if stays(each[0])]
                 amounts = total((consumed.get(device, {}), *(each for _, each in sharers)))
                 if capacity is None or exceeds(amounts, capacity):
                     yield from ((device, sharer) for sharer in {each.key: each for each, _ in sharers}.values())
@@ -190,6 +189,11 @@ class DevicePlan:
     def _planned(self) -> Mapping[DeviceId, Amounts]:
         """By shared device: the amounts that the plan consumes."""
         return _consumed((*self.claims, *self.awaited))
+
+    @cached_property
+    def _others(self) -> Mapping[DeviceId, Amounts]:
+        """By planned device that claims outside the plan share: the amounts that these claims consume."""
+        return {device: total(amounts for _, amounts in shares) for device, shares in self._sharers.items()}
 
     @cached_property
     def _sharers(self) -> Mapping[DeviceId, Sequence[tuple[ResourceClaim, Amounts]]]:
