@@ -119,8 +119,8 @@ def step(devices: DeviceView, *others: Pod, victims: Iterable[str] = ()) -> Step
     return next_step(replace(found, devices=devices))
 
 
-def running(name: str, **how: bool) -> Pod:
-    return pod(name, bound="n1", cpu="0", priority=1, **how)
+def running(name: str, *, terminating: bool = False) -> Pod:
+    return pod(name, bound="n1", cpu="0", priority=1, terminating=terminating)
 
 
 def test_claims_may_share_a_device_up_to_its_capacity() -> None:
