@@ -48,7 +48,6 @@ from planning.devices.node_search import (
 _MOST_VICTIMS = 6
 """The most pods of one node whose evictions are tried in all combinations (64), if more than numbers matter."""
 
-
 _CHANNELS = "contents of channels of ComputeDomains"
 """The key of these flags in `Inventory.flags`."""
 
@@ -155,13 +154,12 @@ class DeviceColumns:
     def _freed_on(self, node: str, pods: Sequence[str], profiles: Profiles) -> Freed | None:
         """Return the amounts that each pod's eviction frees on a node, by pod; None if they are not known.
 
-        If evictions do not add up, the first pods get the largest amounts with which no set of pods frees too much.
+        If evictions do not add up, the first pods get the largest amounts with which no set of pods frees too much. Of
+        more than `_MOST_VICTIMS` pods, only the first ones free anything.
         """
         inventory = self.devices.inventory
-        concerned = [pod for pod in pods if any(map(self._matters, self._given_back(pod)))]
-        if len(concerned) > _MOST_VICTIMS:
-            return None
-
+        every = [pod for pod in pods if any(map(self._matters, self._given_back(pod)))]
+        concerned = every[:_MOST_VICTIMS]
         found: dict[tuple[str, ...], IntColumn] = {}
         for size in range(len(concerned) + 1):
             for some in combinations(concerned, size):
@@ -175,7 +173,7 @@ class DeviceColumns:
         single = {pod: found[pod,] - found[()] for pod in concerned}
         exact = all((each == found[()] + sum(single[pod] for pod in some)).all() for some, each in found.items())
         freeing = single if exact else _at_least(concerned, found)
-        return Freed({pod: each.tolist() for pod, each in freeing.items()}, exact)
+        return Freed({pod: each.tolist() for pod, each in freeing.items()}, exact and concerned == every)
 
     def _given_back(self, pod: str) -> Iterator[int]:
         """Yield the devices of which the pod's eviction frees all or a share."""

@@ -55,8 +55,8 @@ class UnknownLevelError(Exception):
         self.name = name
 
 
-_EVICTIONS = "some evictions that free devices only together"
-"""What planning does not consider if the amounts that evictions free do not add up (`planning.devices.columns`)."""
+_EVICTIONS = "some evictions of pods with devices"
+"""What planning does not consider if the amounts that evictions free are not all known (`planning.devices.columns`)."""
 _ROUNDED = "the last digits of very large amounts"
 """What planning does not consider if amounts are rounded (`planning.framing.amounts`)."""
 
