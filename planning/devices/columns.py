@@ -17,6 +17,7 @@ import numpy as np
 
 from cluster.devices.capacity import Amounts
 from cluster.devices.claims import Devices
+from cluster.devices.extended_resources import provided_by_classes
 from cluster.devices.inventory import NOWHERE, Flags, IntColumn, Inventory
 from cluster.evictable_pods import EvictablePods
 from cluster.room_columns import RoomColumn
@@ -330,14 +331,21 @@ def _selected(demands: Iterable[PodDemand], inventory: Inventory) -> Flags:
 
 
 def _check_running(snapshot: Snapshot, devices: Devices) -> None:
-    """Raise `NotPlannedError` if files lack the claims of a running pod, so that its devices are not known."""
+    """Raise `NotPlannedError` if files lack the claims of a running pod, so that its devices are not known.
+
+    The scheduler has also created a claim for a pod that requests an extended resource of a DeviceClass.
+    """
+    classes, allocatable = snapshot.device_classes, snapshot.allocatable_resources
     for state in snapshot.nodes:
-        for tenant in state.tenants:
-            if tenant.pod.bound and tenant.pod.spec.resource_claims:
-                claims = [each.claim for each in devices.claims_of(tenant.pod)]
-                if any(claim is None or claim.status.allocation is None for claim in claims):
-                    what = "devices beside those of running pods whose ResourceClaims are not given"
-                    raise NotPlannedError(f"{what} (pod {tenant.pod.key})")
+        for pod in (tenant.pod for tenant in state.tenants if tenant.pod.bound):
+            claims = [each.claim for each in devices.claims_of(pod)] if pod.spec.resource_claims else []
+            lacks = any(claim is None or claim.status.allocation is None for claim in claims)
+            if not lacks and provided_by_classes(pod.spec, classes, allocatable):
+                named = {claim.key for claim in claims if claim is not None}
+                lacks = all(devices.uses[place].claim in named for place in devices.uses_of.get(pod.key, ()))
+            if lacks:
+                what = "devices beside those of running pods whose ResourceClaims are not given"
+                raise NotPlannedError(f"{what} (pod {pod.key})")
 
 
 def _by_number(start: DeviceColumns, snapshot: Snapshot, terminating: Flags) -> DeviceColumns:
