@@ -91,6 +91,15 @@ def test_devices_of_the_class_are_planned(resource: str) -> None:
     assert [(each["request"], each["device"]) for each in report] == [("container-0-request-1", "gpu-0")]
 
 
+def test_a_gang_that_ignores_claims_is_planned_without_its_devices() -> None:
+    ignoring = scenes.gang(minMember=4)
+    ignoring["metadata"]["annotations"] = {"phalanx.dev/ignore-resource-claims": "true"}
+    decision = decided(cluster(), providing(), ignoring, asking(4, amount=9))
+    assert len(decision.assignments) == 4
+    assert not any(each.devices for each in decision.assignments)
+    assert decision.message.endswith(f"not proven optimal; not considered: devices for {GPU}")
+
+
 def test_a_pod_with_too_many_requests_for_one_claim_is_not_told_to_come_again() -> None:
     """Its containers ask for more devices separately than a claim may have requests, so recreation does not help."""
     pods = asking(2)
