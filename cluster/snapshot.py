@@ -10,6 +10,7 @@ from typing import Any
 
 from cluster.classes import RuntimeClass
 from cluster.devices.claims import Devices
+from cluster.devices.extended_resources import provided_by_classes
 from cluster.evictable_pods import EvictablePods, joined
 from cluster.node_blocks import NODES, NodeBlock, block_at, blocks_of
 from cluster.node_state import NodeState, Tenant
@@ -17,6 +18,7 @@ from cluster.resource_quota_charges import HeldPods
 from cluster.room_columns import RoomColumn, RoomColumns
 from cluster.volumes import Claim
 from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
+from kube.requests import pod_requests
 
 _LABEL_KEYS = 16
 """The most label keys whose values on all nodes are cached: enough for a topology's levels and some more."""
@@ -72,6 +74,18 @@ class Snapshot:
     def allocatable_resources(self) -> frozenset[str]:
         """The resources of which at least one node has an allocatable amount above 0."""
         return frozenset(name for name, value in self.largest_allocatable.items() if value)
+
+    def node_requests(self, pod: Pod) -> dict[str, int]:
+        """Return the pod's requests (`pod_requests`) without extended resources that only a DeviceClass provides.
+
+        Such a request takes devices by a claim of the scheduler, and nothing of a node's allocatable resources. Only
+        pods of gangs that ignore claims have such requests when they are planned (docs/decisions/0046).
+        """
+        requests = pod_requests(pod)
+        if "/" not in "".join(requests):
+            return requests
+        provided = provided_by_classes(pod.spec, self.device_classes, self.allocatable_resources)
+        return {name: amount for name, amount in requests.items() if name not in provided}
 
     @cached_property
     def largest_allocatable(self) -> Mapping[str, int]:

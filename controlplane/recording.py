@@ -77,6 +77,12 @@ class Recorder:
         with self._changed:
             return bool(self._ended)
 
+    @property
+    def ending(self) -> str:
+        """How the watch has ended; "" if it has not."""
+        with self._changed:
+            return self._ended.strip(" ()")
+
     def of(self, name: str) -> list[WatchEvent]:
         """Return the recorded events of one object."""
         return [event for event in self.events if event.name == name]

@@ -21,6 +21,8 @@ from planning.competing.evicted import staying, with_evicted
 from planning.competing.planned_together import plan_same_priority
 from planning.competing.same_priority import SamePriority, Taken
 from planning.decision import Decision, Explanation, Outcome
+from planning.devices.demands import NotPlannedError
+from planning.devices.domains import without_required
 from planning.devices.fewest_domains import Counts
 from planning.framing.gang_problem import Framing, UnknownLevelError, frame, frame_together
 from planning.framing.priorities import missing_class, with_priorities
@@ -110,6 +112,9 @@ def _plan(
 
         helping = labels_that_help(gang, snapshot, framing, answer, on)
         answer = replace(answer, would_fit_if=(*helping, *answer.would_fit_if))
+    if isinstance(answer, NoPlan) and answer is not UNFULFILLED:
+        helping = _device_levels_to_drop(gang, snapshot, framing, options)
+        answer = replace(answer, would_fit_if=(*answer.would_fit_if, *helping))
     if not framing.exact and isinstance(answer, NoPlan):
         answer = replace(answer, proof=Proof.UNPROVEN)
     in_turn = isinstance(answer, Plan) and answer.proof is Proof.OPTIMAL and framing.exact and not uncontested
@@ -126,6 +131,24 @@ def _plan(
     if not options.comparing or not uncontested or answer.proof is not Proof.OPTIMAL:
         return decision
     return _compared(decision, framing.problem, answer)
+
+
+def _device_levels_to_drop(
+    gang: Gang, snapshot: Snapshot, framing: Framing, options: PlanningOptions
+) -> tuple[str, ...]:
+    """Return, as the end of a sentence, the required levels below the node without which the gang has a plan.
+
+    Such levels are constraints of the claims, so the solver cannot drop them itself. Empty if there are none, or if the
+    gang has no plan without them.
+    """
+    free, levels = without_required(gang, framing.topology)
+    if not levels:
+        return ()
+    try:
+        changed = frame(free, snapshot, framing.topology, running=options.running_gangs, preemption=options.preemption)
+    except NotPlannedError:
+        return ()
+    return (wording.levels_dropped(levels),) if isinstance(_answer(free, snapshot, changed, COMPARING), Plan) else ()
 
 
 def _compared(decision: Decision, problem: Problem, plan: Plan) -> Decision:

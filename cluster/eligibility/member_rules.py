@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from cluster.devices.extended_resources import provided_by_classes
 from cluster.eligibility.pod_affinity import Namespaces, Spread, affinity_terms
 from cluster.node_state import NodeState
 from cluster.selectors import selects
@@ -47,7 +48,14 @@ def unmodelled(pod: Pod, siblings: Sequence[Pod] = (), snapshot: Snapshot | None
     namespaces = {} if snapshot is None else snapshot.namespaces
     among = among_members(pod, siblings, namespaces)
     found = (*_of_the_pod(pod), *among, *_of_volumes(pod, snapshot), *_of_runtime_class(pod, snapshot))
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys((*found, *_of_device_classes(pod, snapshot))))
+
+
+def _of_device_classes(pod: Pod, snapshot: Snapshot | None) -> Iterator[str]:
+    """Yield the extended resources of the pod that only a DeviceClass provides: no devices are planned for them."""
+    if snapshot is not None and snapshot.device_classes:
+        for name in provided_by_classes(pod.spec, snapshot.device_classes, snapshot.allocatable_resources):
+            yield f"devices for {name}"
 
 
 def _of_the_pod(pod: Pod) -> Iterator[str]:

@@ -178,10 +178,9 @@ class DevicePlan:
                 if holder.metadata.uid != own and stays(holder):
                     yield device, holder
             capacity = self.view.partitions.shared_capacity.get(device, {}) if device in shares else None
-            every = self._sharers.get(device, ())
-            if capacity is None or exceeds(total((consumed[device], *(amounts for _, amounts in every))), capacity):
-                # Only here, because `stays` is asked about each claim.
-                sharers = [each for each in every if stays(each[0])]
+            if capacity is None or exceeds(total((consumed[device], self._others.get(device, {}))), capacity):
+                # Only here, because each claim that shares the device is looked at.
+                sharers = [each for each in self._sharers.get(device, ()) if stays(each[0])]
                 amounts = total((consumed.get(device, {}), *(each for _, each in sharers)))
                 if capacity is None or exceeds(amounts, capacity):
                     yield from ((device, sharer) for sharer in {each.key: each for each, _ in sharers}.values())
@@ -191,6 +190,11 @@ class DevicePlan:
     def _planned(self) -> Mapping[DeviceId, Amounts]:
         """By shared device: the amounts that the plan consumes."""
         return _consumed((*self.claims, *self.awaited))
+
+    @cached_property
+    def _others(self) -> Mapping[DeviceId, Amounts]:
+        """By planned device that claims outside the plan share: the amounts that these claims consume."""
+        return {device: total(amounts for _, amounts in shares) for device, shares in self._sharers.items()}
 
     @cached_property
     def _sharers(self) -> Mapping[DeviceId, Sequence[tuple[ResourceClaim, Amounts]]]:
@@ -417,14 +421,7 @@ def allocation_status(planned: PlannedClaim, view: DeviceView, now: str) -> dict
         }
         for place, each in enumerate(planned.allocation.devices)
     ]
-    used = list(dict.fromkeys(each.request for each in planned.allocation.devices))
-    config = [
-        {"source": "FromClass", **each}
-        for request in used
-        if request in requests and (found := view.classes.get(requests[request].device_class_name)) is not None
-        for each in found.spec.config
-    ]
-    config += [{"source": "FromClaim", **each} for each in spec.config if _concerns(each, used)]
+    config = _config(spec, {each.request for each in planned.allocation.devices}, view)
     field = {"key": "metadata.name", "operator": "In", "values": [planned.allocation.node]}
     status["allocation"] = {
         "devices": {"results": results, **({"config": config} if config else {})},
@@ -432,6 +429,32 @@ def allocation_status(planned: PlannedClaim, view: DeviceView, now: str) -> dict
         "allocationTimestamp": now,
     }
     return status
+
+
+def _config(spec: DeviceClaim, served: Container[str], view: DeviceView) -> list[dict[str, Any]]:
+    """Return the parameters of an allocation: those of the classes, each class once, then those of the claim.
+
+    An entry without `requests` applies to all requests. So an entry has the names of its requests, unless it applies to
+    all that got devices (kube-scheduler 1.37).
+
+    :param served: the requests, or subrequests, that got devices.
+    """
+    used, of_class = list[str](), defaultdict[str, list[str]](list)
+    for name, request in _requests(spec):
+        if name in served:
+            used.append(name)
+            of_class[request.device_class_name].append(name)
+    config = [
+        {"source": "FromClass", "requests": names, **each}
+        for name, names in of_class.items()
+        if (found := view.classes.get(name)) is not None
+        for each in found.spec.config
+    ]
+    config += [{"source": "FromClaim", **each} for each in spec.config if _concerns(each, used)]
+    for each in config:
+        if all(_concerns(each, [name]) for name in used):
+            each.pop("requests", None)
+    return config
 
 
 def _share(device: AllocatedDevice, key: str) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from cluster.eligibility.pod_affinity import AFFINITY, SPREAD, Neighbourhood, Oc
 from cluster.node_state import NodeState, Tenant, named_among, room
 from cluster.snapshot import Snapshot
 from kube.objects import Pod
-from kube.requests import pod_requests
 from planning.framing.shapes import scheduling_key, watched_labels
 from planning.scheduler_rules.binding_order import BindingOrder
 
@@ -37,7 +36,7 @@ def lost_room(
         waits for its victims. It must not count as free when members are released.
     """
     members = list(planned)
-    needed = _requests_by_node(members)
+    needed = _requests_by_node(members, snapshot)
     states = {name: state for name in needed if (state := snapshot.state(name)) is not None}
     # Members are ignored by UID and by name, because a snapshot shows a placeholder under the name of its expected pod.
     ignoring = {mark for pod, _ in members for mark in (pod.metadata.uid, pod.key)} | set(gone)
@@ -105,9 +104,9 @@ class _Together:
         return stay + [(state, tenant) for state, tenant in there if state is not None]
 
 
-def _requests_by_node(members: Iterable[tuple[Pod, str]]) -> Mapping[str, Mapping[str, int]]:
+def _requests_by_node(members: Iterable[tuple[Pod, str]], snapshot: Snapshot) -> Mapping[str, Mapping[str, int]]:
     needed: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for pod, node in members:
-        for resource, amount in pod_requests(pod).items():
+        for resource, amount in snapshot.node_requests(pod).items():
             needed[node][resource] += amount
     return needed

@@ -98,13 +98,14 @@ class MinimumDemand:
     def _needs(self) -> Iterator[Need]:
         """Yield the needs of the whole gang and of each pod set."""
         gang = self.gang
-        yield _need(self._needed, gang.members, gang.required)
+        yield _need(self._needed, gang.members, gang.required, ignoring=gang.ignores_claims)
         if gang.succeeded or len(gang.pod_sets) <= 1:
             return
         for pod_set in gang.pod_sets:
             members = [member for member in gang.members if member.pod_set == pod_set.name]
             if pod_set.min_count and members:
-                yield _need(pod_set.min_count, members, pod_set.required or gang.required)
+                level = pod_set.required or gang.required
+                yield _need(pod_set.min_count, members, level, ignoring=gang.ignores_claims)
 
     @property
     def _needed(self) -> int:
@@ -127,25 +128,26 @@ class MinimumDemand:
         if len({member.pod.spec.priority for member in gang.members}) > 1:
             return {}
         try:
-            return _least(member.pod for member in gang.members)
+            return _least(gang.members, ignoring=gang.ignores_claims)
         except ValueError:
             return {}
 
 
-def _need(pods: int, members: Sequence[Member], level: str | None) -> Need:
-    requests = _least(member.pod for member in members)
+def _need(pods: int, members: Sequence[Member], level: str | None, *, ignoring: bool) -> Need:
+    requests = _least(members, ignoring=ignoring)
     return Need(pods, tuple(sorted(requests.items())), level, eligibility_classes_of(member.pod for member in members))
 
 
-def _least(pods: Iterable[Pod]) -> Amounts:
-    """Return, by resource, the smallest amount that any of these pods requests. Resources with 0 are left out.
+def _least(members: Iterable[Member], *, ignoring: bool) -> Amounts:
+    """Return, by resource, the smallest amount that any of these members requests. Resources with 0 are left out.
 
     Extended resources of expected pods count as 0, because such a request may become a claim at the pod's admission.
+    `ignoring`: whether the gang ignores claims. Then they count as 0, too, because a DeviceClass may provide them.
     """
     least: dict[str, int] | None = None
-    for pod in pods:
+    for pod in (member.pod for member in members):
         asked = pod_requests(pod)
-        if to_come(pod):
+        if ignoring or to_come(pod):
             asked = {name: value for name, value in asked.items() if "/" not in name}
         if least is None:
             least = asked

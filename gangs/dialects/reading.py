@@ -7,6 +7,7 @@ from gangs.coexistence.ownership import NOTHING, CededToOthers
 from gangs.coexistence.running_schedulers import waited_for
 from gangs.dialects.charging import AllQueues
 from gangs.dialects.claims import Claim, by_dialect, ceded_to_others, dialect_of, pods_by_dialect, succeeded
+from gangs.dialects.ignored_queues import with_ignored_queues
 from gangs.dialects.protocol import Dialect
 from gangs.dialects.table import DIALECTS
 from gangs.dialects.topologies import checked_topologies, known_topologies
@@ -66,9 +67,10 @@ def read_by(
     dialect: Dialect, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None
 ) -> Reading:
     """Return the gangs of one dialect (`Dialect.read`), with the checks that apply to gangs of all dialects."""
-    sources = replace(sources, queues=AllQueues(sources))
+    queues = AllQueues(sources)
+    sources = replace(sources, queues=queues)
     reading = waited_for(without_fractions(dialect.read(sources, topologies, about)), sources)
-    return _in_lines(with_ignored_claims(reading, sources))
+    return _in_lines(with_ignored_claims(with_ignored_queues(reading, dialect, queues), sources))
 
 
 def _read_neighbours(

@@ -52,7 +52,8 @@ class Profiles:
     A profile that takes no devices, because it only observes them, is tried with one member. If the node serves one, it
     serves any number. `multiples`: how many members one tried member represents.
 
-    `rows`: by resource, how much a member of each profile counts in it. `bounded`: whether the limits are the members'
+    `rows`: by resource, how much a member of each profile counts in it. `in_devices`: by profile, the devices of a
+    member; empty if no amounts are in devices. `bounded`: whether the limits are the members'
     numbers although a node may serve more. Its amounts may then be smaller than its capacity, but not too small for the
     members.
     """
@@ -62,6 +63,7 @@ class Profiles:
     multiples: Vector
     rows: tuple[Vector, ...]
     inventory: Inventory
+    in_devices: Vector = ()
     _served: dict[object, frozenset[Vector]] = field(default_factory=dict)
     bounded: bool = False
 
@@ -87,17 +89,17 @@ class Profiles:
         beyond = _beyond(every, bounds, takes, distinct)
         if beyond is not None:
             with suppress(NotPlannedError):
-                return cls(every, beyond, multiples, (), inventory).weighted(in_devices, families, distinct)
-        found = cls(every, bounds, multiples, (), inventory).weighted(in_devices, families, distinct)
+                return cls(every, beyond, multiples, (), inventory, in_devices).weighted(families, distinct)
+        found = cls(every, bounds, multiples, (), inventory, in_devices).weighted(families, distinct)
         return replace(found, bounded=beyond != bounds and any(map(found.reaches_limit, distinct)))
 
-    def weighted(self, in_devices: Vector, families: Sequence[Vector], nodes: Sequence[NodeDevices]) -> "Profiles":
+    def weighted(self, families: Sequence[Vector], nodes: Sequence[NodeDevices]) -> "Profiles":
         """Return the profiles with the first choice of weights that describes these nodes exactly.
 
-        Raises `NotPlannedError` if there is none. `families`: choices of weights. `in_devices`: the first of them.
+        Raises `NotPlannedError` if there is none. `families`: choices of weights.
         """
         for weights in (*([each] for each in families), families):
-            found = replace(self, rows=_rows(in_devices, weights))
+            found = replace(self, rows=_rows(self.in_devices, weights))
             if all(found.is_exact(each) for each in nodes):
                 return found
         raise NotPlannedError("different claims with constraints for the same devices")
@@ -111,9 +113,38 @@ class Profiles:
         )
 
     def amounts(self, node: NodeDevices) -> tuple[int, ...]:
-        """Return the amount of each resource that the node offers."""
+        """Return the amount of each resource that the node offers.
+
+        If members are weighed by their devices, free devices count that are too few for a further member.
+        """
         vectors = self.served(node)
-        return tuple(max(self._sum(row, vector) for vector in vectors) for row in self.rows)
+        most = (max(self._sum(row, vector) for vector in vectors) for row in self.rows)
+        return tuple(amount + self._left_over(row, amount, node) for row, amount in zip(self.rows, most, strict=True))
+
+    def _left_over(self, row: Vector, amount: int, node: NodeDevices) -> int:
+        """Return how many more devices are free than members of the row can use, but not enough for a further member.
+
+        The row allows the same numbers of members with these devices and without: no numbers have a sum in between.
+        """
+        weights = [weight for weight in row if weight]
+        places = [place for place, weight in enumerate(row) if weight]
+        by_devices = bool(self.in_devices) and all(row[place] == self.in_devices[place] for place in places)
+        if not by_devices or 1 in weights or any(each is not None for each in node.shares):
+            return 0
+        kinds = {
+            request.kind
+            for place in places
+            for asked in self.every[place]
+            for alternatives in asked.requests
+            for request in alternatives
+            if not request.admin
+        }
+        flags = [accepted(kind, self.inventory) for kind in kinds]
+        free = sum(
+            free and any(flag[content] for flag in flags)
+            for free, content in zip(node.free, node.contents, strict=True)
+        )
+        return max(0, min(free, _next_sum(weights, amount) - 1) - amount)
 
     @property
     def sets(self) -> tuple[tuple[int, ...], ...]:
@@ -180,6 +211,14 @@ class Profiles:
     def _serves(self, search: NodeSearch, vector: Vector) -> bool:
         claims = [asked for profile, count in zip(self.every, vector, strict=True) for asked in profile * count]
         return search.choose(claims) is not None
+
+
+def _next_sum(weights: Sequence[int], above: int) -> int:
+    """Return the smallest sum of these weights, each taken any number of times, that is larger than `above`."""
+    sums = [True] + [False] * (above + min(weights))
+    for number in range(1, len(sums)):
+        sums[number] = any(weight <= number and sums[number - weight] for weight in weights)
+    return next(number for number in range(above + 1, len(sums)) if sums[number])
 
 
 def _beyond(

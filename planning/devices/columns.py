@@ -17,6 +17,7 @@ import numpy as np
 
 from cluster.devices.capacity import Amounts
 from cluster.devices.claims import Devices
+from cluster.devices.extended_resources import provided_by_classes
 from cluster.devices.inventory import NOWHERE, Flags, IntColumn, Inventory
 from cluster.evictable_pods import EvictablePods
 from cluster.room_columns import RoomColumn
@@ -47,7 +48,6 @@ from planning.devices.node_search import (
 
 _MOST_VICTIMS = 6
 """The most pods of one node whose evictions are tried in all combinations (64), if more than numbers matter."""
-
 
 _CHANNELS = "contents of channels of ComputeDomains"
 """The key of these flags in `Inventory.flags`."""
@@ -155,13 +155,12 @@ class DeviceColumns:
     def _freed_on(self, node: str, pods: Sequence[str], profiles: Profiles) -> Freed | None:
         """Return the amounts that each pod's eviction frees on a node, by pod; None if they are not known.
 
-        If evictions do not add up, the first pods get the largest amounts with which no set of pods frees too much.
+        If evictions do not add up, the first pods get the largest amounts with which no set of pods frees too much. Of
+        more than `_MOST_VICTIMS` pods, only the first ones free anything.
         """
         inventory = self.devices.inventory
-        concerned = [pod for pod in pods if any(map(self._matters, self._given_back(pod)))]
-        if len(concerned) > _MOST_VICTIMS:
-            return None
-
+        every = [pod for pod in pods if any(map(self._matters, self._given_back(pod)))]
+        concerned = every[:_MOST_VICTIMS]
         found: dict[tuple[str, ...], IntColumn] = {}
         for size in range(len(concerned) + 1):
             for some in combinations(concerned, size):
@@ -175,7 +174,7 @@ class DeviceColumns:
         single = {pod: found[pod,] - found[()] for pod in concerned}
         exact = all((each == found[()] + sum(single[pod] for pod in some)).all() for some, each in found.items())
         freeing = single if exact else _at_least(concerned, found)
-        return Freed({pod: each.tolist() for pod, each in freeing.items()}, exact)
+        return Freed({pod: each.tolist() for pod, each in freeing.items()}, exact and concerned == every)
 
     def _given_back(self, pod: str) -> Iterator[int]:
         """Yield the devices of which the pod's eviction frees all or a share."""
@@ -329,14 +328,21 @@ def _selected(demands: Iterable[PodDemand], inventory: Inventory) -> Flags:
 
 
 def _check_running(snapshot: Snapshot, devices: Devices) -> None:
-    """Raise `NotPlannedError` if files lack the claims of a running pod, so that its devices are not known."""
+    """Raise `NotPlannedError` if files lack the claims of a running pod, so that its devices are not known.
+
+    The scheduler has also created a claim for a pod that requests an extended resource of a DeviceClass.
+    """
+    classes, allocatable = snapshot.device_classes, snapshot.allocatable_resources
     for state in snapshot.nodes:
-        for tenant in state.tenants:
-            if tenant.pod.bound and tenant.pod.spec.resource_claims:
-                claims = [each.claim for each in devices.claims_of(tenant.pod)]
-                if any(claim is None or claim.status.allocation is None for claim in claims):
-                    what = "devices beside those of running pods whose ResourceClaims are not given"
-                    raise NotPlannedError(f"{what} (pod {tenant.pod.key})")
+        for pod in (tenant.pod for tenant in state.tenants if tenant.pod.bound):
+            claims = [each.claim for each in devices.claims_of(pod)] if pod.spec.resource_claims else []
+            lacks = any(claim is None or claim.status.allocation is None for claim in claims)
+            if not lacks and provided_by_classes(pod.spec, classes, allocatable):
+                named = {claim.key for claim in claims if claim is not None}
+                lacks = all(devices.uses[place].claim in named for place in devices.uses_of.get(pod.key, ()))
+            if lacks:
+                what = "devices beside those of running pods whose ResourceClaims are not given"
+                raise NotPlannedError(f"{what} (pod {pod.key})")
 
 
 def _by_number(start: DeviceColumns, snapshot: Snapshot, terminating: Flags) -> DeviceColumns:

@@ -74,14 +74,18 @@ def counts_in(nodes: Collection[str], columns: DeviceColumns, members: int) -> t
 def devices_of_each(columns: DeviceColumns, members: int) -> str:
     """Return the devices that every member needs, such as `2 devices of gpu.example.com`, for messages.
 
-    "" if there are none, or if the members do not all need the same. `members`: the number of unbound members.
+    If the devices of a claim must have an equal attribute, or different ones, the text says so. "" if there are none,
+    or if the members do not all need the same. `members`: the number of unbound members.
     """
     demands = list({id(each): each for each in columns.demands.values()}.values())
     if len(columns.demands) < members:
         return ""
-    every = {request.kind: None for request in requests_of(demands) if not request.admin}
+    requests = [request for request in requests_of(demands) if not request.admin]
+    every = dict.fromkeys(request.kind for request in requests)
     texts = {_text({kind: _needed(demand, [kind]) for kind in every}) for demand in demands}
-    return texts.pop() if len(texts) == 1 else ""
+    tied = _constraints(demands, requests)
+    with_constraints = f" with {' and '.join(tied)} in each claim" if tied else ""
+    return texts.pop() + with_constraints if len(texts) == 1 else ""
 
 
 def _text(amounts: Mapping[Kind, int]) -> str:

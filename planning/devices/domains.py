@@ -107,6 +107,19 @@ def required_levels(gang: Gang, topology: Topology) -> dict[str, tuple[DeviceLev
     return found
 
 
+def without_required(gang: Gang, topology: Topology) -> tuple[Gang, tuple[str, ...]]:
+    """Return the gang without its required levels below the node, and the names of these levels."""
+    names = dict.fromkeys(each.name for levels in required_levels(gang, topology).values() for each in levels)
+
+    def kept(required: str | None) -> str | None:
+        return None if required is not None and topology.find_below(required) else required
+
+    if not names:
+        return gang, ()
+    pod_sets = tuple(replace(each, required=kept(each.required)) for each in gang.pod_sets)
+    return replace(gang, required=kept(gang.required), device_level=None, pod_sets=pod_sets), tuple(names)
+
+
 def bound(
     demand: PodDemand, required: Sequence[DeviceLevel], levels: Sequence[DomainLevel], inventory: Inventory
 ) -> PodDemand:

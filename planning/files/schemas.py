@@ -62,7 +62,9 @@ def unknown_in_pod_spec(spec: Manifest, path: str) -> Iterator[Wrong]:
     """Yield the unknown fields in the pod template's spec of a kind that another project defines. `path`: the spec's
     path.
     """
-    for error in _validator("io.k8s.api.core.v1.PodSpec").iter_errors(spec):
+    found, too_deep = _errors(spec, "io.k8s.api.core.v1.PodSpec")
+    yield from ((path, problem) for problem in too_deep)
+    for error in found:
         if error.kind.name == _UNKNOWN:
             yield from _unknown(error, "io.k8s.api.core.v1.PodSpec", f"{path}.")
 
@@ -83,8 +85,18 @@ def _validator(name: str) -> "Draft202012Validator":
     )
 
 
+def _errors(value: Any, name: str) -> tuple[list["ValidationError"], list[str]]:
+    """Return the errors of a value by the schema of this name, and the problem that it nests too deep to be checked."""
+    try:
+        return list(_validator(name).iter_errors(value)), []
+    except ValueError:  # jsonschema-rs: "Recursion limit reached", beyond 255 levels
+        return [], ["nests too deep to be checked; remove the inner levels"]
+
+
 def _wrong(value: Any, name: str, prefix: str) -> Iterator[Wrong]:
-    for error in _validator(name).iter_errors(value):
+    found, too_deep = _errors(value, name)
+    yield from ((prefix, problem) for problem in too_deep)
+    for error in found:
         path = prefix + _field(error.instance_path)
         keyword = error.kind.name
         if keyword == _UNKNOWN:

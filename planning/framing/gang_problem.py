@@ -20,7 +20,7 @@ from cluster.topology.tree import domains
 from gangs.held_nodes import held_node
 from gangs.model import Gang, Member, PodSet
 from kube.names import natural_key
-from kube.requests import PODS, pod_requests
+from kube.requests import PODS
 from kube.topology import HOSTNAME_LABEL, Level, Topology
 from planning.devices.columns import NO_DEVICES, NOTHING_FREED, DeviceColumns, device_columns
 from planning.devices.counts import devices_of_each
@@ -55,8 +55,8 @@ class UnknownLevelError(Exception):
         self.name = name
 
 
-_EVICTIONS = "some evictions that free devices only together"
-"""What planning does not consider if the amounts that evictions free do not add up (`planning.devices.columns`)."""
+_EVICTIONS = "some evictions of pods with devices"
+"""What planning does not consider if the amounts that evictions free are not all known (`planning.devices.columns`)."""
 _ROUNDED = "the last digits of very large amounts"
 """What planning does not consider if amounts are rounded (`planning.framing.amounts`)."""
 
@@ -150,7 +150,7 @@ class _Framer:
         )
         self.priority = min(gang.priority for gang in gangs)
         self.devices = device_columns(gangs, snapshot, topology, priority=self.priority)
-        requests = [pod_requests(member.pod) for member in self.all_members]
+        requests = [snapshot.node_requests(member.pod) for member in self.all_members]
         for member, amounts in zip(self.all_members, requests, strict=True) if self.devices.names else ():
             amounts.update(self.devices.asked.get(member.pod.key, {}))
             if member.pod.key in self.devices.followed:

@@ -48,7 +48,7 @@ def _stranded_among(gang: Gang, waiting: Iterable[Member], snapshot: Snapshot) -
     refusing = _Exclusions(snapshot, own)
     left: dict[str, dict[str, int]] = {}
     for member in waiting:
-        node, asked = held_node(member.pod), pod_requests(member.pod)
+        node, asked = held_node(member.pod), snapshot.node_requests(member.pod)
         if (state := snapshot.state(node)) is None:
             yield Stranded(member, node, "the node is gone", room=False)
             continue

@@ -455,6 +455,11 @@ def unmodelled(wishes: Sequence[str]) -> str:
     return f"; not considered: {listed(wishes)}" if wishes else ""
 
 
+def levels_dropped(names: Sequence[str]) -> str:
+    """Return the end of a sentence about required levels that are dropped."""
+    return f"required level{'s' if len(names) > 1 else ''} {listed(names)} dropped"
+
+
 def left_behind(names: Sequence[str]) -> str:
     """Return the text about members that are pinned beside siblings which are gone, as the end of a message; "" for
     none.

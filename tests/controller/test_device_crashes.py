@@ -5,6 +5,7 @@ plays the scheduler and the controller of claims.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pytest
 from claims_scene import (
@@ -35,7 +36,8 @@ WRITES = 24
 MORE_WRITES = 44
 """As many writes as the gang costs that gives devices up first, or evicts pods."""
 ANYWHERE = {"required": None, "topology": None}
-LOW, HIGH = {"priorityClassName": "low"}, {"priorityClassName": "high"}
+LOW: dict[str, Any] = {"priorityClassName": "low"}
+HIGH: dict[str, Any] = {"priorityClassName": "high"}
 
 
 @pytest.fixture

@@ -428,6 +428,39 @@ def test_rules_select_a_pool_or_one_device() -> None:
     assert taking_rule("p", POOLS[0])["metadata"]["name"] != taking_rule("q", POOLS[0])["metadata"]["name"]
 
 
+def test_parameters_of_a_class_apply_only_to_the_requests_for_the_class() -> None:
+    """Without the names of the requests, the driver would apply the parameters to all devices of the claim."""
+    requests = [
+        {"name": "gpu", "exactly": {"deviceClassName": "gpu"}},
+        {"name": "more", "exactly": {"deviceClassName": "gpu"}},
+        {"name": "nic", "firstAvailable": [{"name": "fast", "deviceClassName": "fast"}, {"name": "slow"}]},
+    ]
+    of_claim = [
+        {"requests": ["gpu", "more", "nic"], "opaque": {"of": "all"}},
+        {"requests": ["nic"], "opaque": {"of": "nic"}},
+        {"requests": ["nic/slow"], "opaque": {"of": "slow"}},
+    ]
+    spec = {"devices": {"requests": requests, "config": of_claim}}
+    several = msgspec.convert({**msgspec.to_builtins(BARE[0]), "spec": spec}, ResourceClaim)
+    places = ("gpu", 0), ("more", 1), ("nic/fast", 2)
+    got = tuple(AllocatedDevice(request, device("n1", number)) for request, number in places)
+    first = plan().claims[0]
+    parameters = {name: ({"opaque": {"of": f"class {name}"}},) for name in ("gpu", "fast")}
+    classes = {name: DeviceClass(spec=DeviceClassSpec(config=config)) for name, config in parameters.items()}
+    devices = device_plan(
+        gang(member("a"), member("b")),
+        replace(plan(), claims=(replace(first, devices=got),)),
+        replace(view((several,)), classes=classes),
+    )
+    status = allocation_status(devices.claims[0], devices.view, "now")
+    assert status["allocation"]["devices"]["config"] == [
+        {"source": "FromClass", "requests": ["gpu", "more"], "opaque": {"of": "class gpu"}},
+        {"source": "FromClass", "requests": ["nic/fast"], "opaque": {"of": "class fast"}},
+        {"source": "FromClaim", "opaque": {"of": "all"}},
+        {"source": "FromClaim", "requests": ["nic"], "opaque": {"of": "nic"}},
+    ]
+
+
 def test_a_record_is_read_back_from_the_status() -> None:
     planned = plan()
     entries = [

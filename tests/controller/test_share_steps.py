@@ -10,6 +10,7 @@ from uuid import UUID
 
 import msgspec
 import pytest
+from function_calls import function_calls
 from local_api.direct import DirectTransport
 from local_api.resources import FOR_DEVICES
 from local_api.server import LocalApi, local_api
@@ -118,8 +119,8 @@ def step(devices: DeviceView, *others: Pod, victims: Iterable[str] = ()) -> Step
     return next_step(replace(found, devices=devices))
 
 
-def running(name: str, **how: bool) -> Pod:
-    return pod(name, bound="n1", cpu="0", priority=1, **how)
+def running(name: str, *, terminating: bool = False) -> Pod:
+    return pod(name, bound="n1", cpu="0", priority=1, terminating=terminating)
 
 
 def test_claims_may_share_a_device_up_to_its_capacity() -> None:
@@ -137,6 +138,22 @@ def test_claims_may_share_a_device_up_to_its_capacity() -> None:
         assert taken.cause is Cause.DEVICES_TAKEN
         message = "device gpu-0 of pool n1 has too little capacity left beside ResourceClaim default/other"
         assert taken.message == message
+
+
+def test_the_work_grows_with_the_number_of_shares_and_not_with_its_square() -> None:
+    """Each of many claims on one device would otherwise add up what all others consume."""
+
+    def work(count: int) -> int:
+        names = [f"m{number}" for number in range(count)]
+        claims = [claim(f"{name}-gpu", "3Gi", [name], ours=True) for name in names]
+        others = [claim(f"other-{name}", "1Gi", ["r"]) for name in names]
+        devices = view(*claims, *others, memory="8Ti")
+        of = gang(*map(member, names))
+        found = device_plan(of, plan(of=names), devices)
+        return function_calls(lambda: (found.doubled, [list(found.rivals(each)) for each in found.claims]))
+
+    assert work(2), "the quantities of the API are remembered from here on"
+    assert work(64) < 3 * work(32)
 
 
 def test_shares_beyond_the_capacity_are_a_double() -> None:

@@ -66,6 +66,16 @@ UNKNOWN = {
 }
 
 
+def test_what_nests_too_deep_for_the_schema_is_an_error(tmp_path: Path) -> None:
+    """300 levels in a field that only the schema reads: more than the schema's validator goes down."""
+    deep: Any = "x"
+    for _ in range(300):
+        deep = {"a": deep}
+    said = answer(tmp_path, job(pod={"securityContext": deep}))
+    assert errors(said.said) == ["Job default/train: nests too deep to be checked; remove the inner levels"]
+    assert said.status == 2
+
+
 @pytest.mark.parametrize(("manifest", "field", "remedy"), UNKNOWN.values(), ids=UNKNOWN)
 def test_an_unknown_field_is_an_error(tmp_path: Path, manifest: Manifest, field: str, remedy: str) -> None:
     said = answer(tmp_path, manifest)

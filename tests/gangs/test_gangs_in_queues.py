@@ -215,6 +215,38 @@ def test_a_queue_on_pods_of_a_gang_without_one_is_told_to_count_for_nothing() ->
     ]
 
 
+GROUP_LABEL = {"pod-group.scheduling.sigs.k8s.io": "llm"}
+POD_GROUP = """
+    apiVersion: scheduling.sigs.k8s.io/v1alpha1
+    kind: PodGroup
+    metadata: {name: llm, namespace: default}
+    spec: {minMember: 2}
+"""
+
+
+def test_a_queue_on_pods_of_a_gang_in_keys_without_queues_is_told_to_count_for_nothing() -> None:
+    pods = (
+        pod("llm-0", labels={**GROUP_LABEL, QUEUE_NAME: "q"}),
+        pod("llm-1", labels={**GROUP_LABEL, QUEUE_NAME: "q"}, nodeName="n"),
+    )
+    reading = read(POOL, POD_GROUP, pods=pods)
+    assert reading.faults == ()
+    assert [str(each) for each in reading.advice if each.object.kind == "Pod"] == [
+        (
+            f"Pod default/llm-0: metadata.labels[{QUEUE_NAME}]: is ignored: gang default/llm, whose member this is, is "
+            "in no queue, so no quota limits it; name queue: q in a Gang object instead of the other keys, or remove "
+            "the queue's name"
+        )
+    ]
+
+
+@pytest.mark.parametrize("texts", [(POD_GROUP,), (POOL, POD_GROUP, KUEUE_RUNS)], ids=["no queues", "Kueue runs"])
+def test_a_queue_that_limits_nothing_here_is_not_mentioned(texts: tuple[str, ...]) -> None:
+    """Without queue objects the name is a label only. If Kueue runs, it counts the quota itself."""
+    reading = read(*texts, pods=(pod("llm-0", labels={**GROUP_LABEL, QUEUE_NAME: "q"}),))
+    assert [each for each in reading.advice if "is ignored" in each.text] == []
+
+
 def workload(kind: str, on_itself: str, on_template: str) -> dict[str, Any]:
     """A Job or another workload of two pods of the Gang llm, with queues on itself and on its template."""
 

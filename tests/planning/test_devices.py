@@ -267,23 +267,38 @@ def test_a_plan_that_does_not_count_all_free_devices_is_not_called_optimal() -> 
     assert "not considered: how many devices are left" in decision.message
 
 
-@pytest.mark.parametrize(("held", "placed"), [(3, 1), (4, 0)])
-def test_evictions_that_do_not_add_up_are_used_as_far_as_one_pod_frees_enough(held: int, placed: int) -> None:
-    """A member needs two of four devices, and running pods have one each.
+def evicting(there: list[scenes.Manifest], held: int) -> Decision:
+    """The decision on a member that needs two devices of one domain, on n3, whose first devices running pods have.
 
-    If one device is free, the eviction of any pod is enough, and that of a second one adds nothing.
+    The running pods have one device each and a lower priority.
     """
     low = [each for at in range(held) for each in devices.user(f"low-{at}", "n3", f"gpu-{at}")]
-    there = cluster(n1=0, n2=0, n3=in_one_domain(4), n4=0)
-    urgent = [
-        {**each, "spec": {**each["spec"], "priority": 10}} if each["kind"] == "Pod" else each
-        for each in of_one_domain(2)
-    ]
-    decision = decided(there, scenes.gang(minMember=1), urgent, low)
-    assert len(decision.assignments) == len(decision.evictions) == placed
-    assert decision.proof == ("Feasible" if placed else "Unproven")
+    urgent = of_one_domain(2)
+    urgent[1]["spec"]["priority"] = 10
+    return decided(cluster(n1=0, n2=0, n3=there, n4=0), scenes.gang(minMember=1), urgent, low)
+
+
+@pytest.mark.parametrize(("held", "victims"), [(2, 0), (3, 1), (4, 2)])
+def test_evictions_free_devices_one_by_one_for_a_member_that_needs_two(held: int, victims: int) -> None:
+    decision = evicting(in_one_domain(4), held)
+    assert len(decision.evictions) == victims
+    assert decision.proof == "Optimal"
+
+
+def test_evictions_that_do_not_add_up_are_used_as_far_as_they_free_enough() -> None:
+    """Two devices in each of two domains: only two pods of one domain free a pair."""
+    decision = evicting([devices.device(f"gpu-{at}", attributes={"domain": at // 2}) for at in range(4)], 4)
+    assert got(decision) == ["n3/gpu-0 n3/gpu-1"]
+    assert len(decision.evictions) == 2
+    assert decision.message.endswith("not proven optimal; not considered: some evictions of pods with devices")
+
+
+@pytest.mark.parametrize(("domains", "placed"), [(4, 1), (8, 0)])
+def test_of_many_pods_with_devices_six_are_possible_victims(domains: int, placed: int) -> None:
+    decision = evicting([devices.device(f"gpu-{at}", attributes={"domain": at % domains}) for at in range(8)], 8)
+    assert len(decision.assignments) == placed
     assert "in the time given" not in decision.message
-    assert decision.message.endswith("; not considered: some evictions that free devices only together")
+    assert decision.message.endswith("; not considered: some evictions of pods with devices")
 
 
 def test_an_alternative_is_taken_where_the_preferred_one_is_short() -> None:

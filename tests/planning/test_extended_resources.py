@@ -68,6 +68,20 @@ def got(decision: Decision) -> list[str]:
     ]
 
 
+@pytest.mark.parametrize("given", [True, False])
+def test_devices_of_a_running_pod_count_by_the_claim_of_the_scheduler(given: bool) -> None:  # noqa: FBT001
+    """Files may lack the claim that the scheduler has created. The devices of the pod would count as free."""
+    (other,) = asking(1, amount=2, cpu=0, nodeName="n2")
+    other["metadata"] = {"name": "other", "namespace": "default", "uid": "uid-other"}
+    claims = [devices.claim("other-0", devices=[("n2", "gpu-0"), ("n2", "gpu-1")], pods=["other"])] if given else []
+    decision = decided(cluster(n3=0, n4=0), providing(), scenes.gang(minMember=1), asking(1), other, claims)
+    if given:
+        assert got(decision) == ["n1/gpu-0"]
+    else:
+        assert decision.outcome is Outcome.WAITING
+        assert "running pods whose ResourceClaims are not given (pod default/other)" in decision.message
+
+
 @pytest.mark.parametrize("resource", [GPU, IMPLICIT])
 def test_devices_of_the_class_are_planned(resource: str) -> None:
     decision = decided(cluster(), providing(), scenes.gang(minMember=4, required="rack"), asking(4, resource=resource))
@@ -75,6 +89,15 @@ def test_devices_of_the_class_are_planned(resource: str) -> None:
     assert got(decision) == ["n3/gpu-0", "n3/gpu-1", "n3/gpu-2", "n4/gpu-0"]
     report = solve_report([decision])["gangs"][0]["assignments"][0]["devices"]
     assert [(each["request"], each["device"]) for each in report] == [("container-0-request-1", "gpu-0")]
+
+
+def test_a_gang_that_ignores_claims_is_planned_without_its_devices() -> None:
+    ignoring = scenes.gang(minMember=4)
+    ignoring["metadata"]["annotations"] = {"phalanx.dev/ignore-resource-claims": "true"}
+    decision = decided(cluster(), providing(), ignoring, asking(4, amount=9))
+    assert len(decision.assignments) == 4
+    assert not any(each.devices for each in decision.assignments)
+    assert decision.message.endswith(f"not proven optimal; not considered: devices for {GPU}")
 
 
 def test_a_pod_with_too_many_requests_for_one_claim_is_not_told_to_come_again() -> None:

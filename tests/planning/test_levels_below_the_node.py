@@ -104,6 +104,21 @@ def test_without_the_level_the_pairs_may_be_apart() -> None:
     assert domains(decision) == [("r1/n1/0", 1), ("r1/n1/1", 1), ("r1/n2/0", 1), ("r1/n2/1", 1)]
 
 
+@pytest.mark.parametrize(("devices_there", "helps"), [("0123", True), ("0", False)])
+def test_a_rejection_names_the_required_level_without_which_the_gang_fits(devices_there: str, helps: bool) -> None:  # noqa: FBT001
+    decision = decided(cluster(n1=devices_there), scenes.gang(minMember=1, required="nvlink"), members(1))
+    assert decision.proof == "Infeasible"
+    assert ("required level nvlink dropped" in decision.explanation.would_fit_if) is helps
+    slot = f"1 more pod slot in the cluster, with 2 devices of {devices.DRIVER} with equal {ATTRIBUTE} in each claim"
+    assert slot in decision.explanation.would_fit_if
+
+
+def test_a_rejection_names_the_required_level_of_a_pod_set() -> None:
+    pod_set = {"name": "main", "count": 1, "required": "nvlink"}
+    decision = decided(cluster(n1="01"), scenes.gang(podSets=[pod_set]), members(1))
+    assert "required level nvlink dropped" in decision.explanation.would_fit_if
+
+
 def test_four_pairs_are_in_two_domains_of_four() -> None:
     decision = decided(cluster(n3="01010101"), scenes.gang(minMember=4, preferred="nvlink"), members(4))
     assert decision.proof == "Optimal"

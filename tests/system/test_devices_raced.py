@@ -69,7 +69,7 @@ def test_no_gang_starts_in_part_and_no_device_is_doubled(lab: DeviceScene) -> No
         begun = time.monotonic()
         with lab.history() as history, Leader(lab):
             bound = race(lab, history, Random(seed))  # noqa: S311 - a seed is to be replayed
-            assert history.whole
+            assert history.whole, history.recorder.ending
         assert history.doubled == {}, seed
         assert max(history.most_consumed.values(), default=0) <= exact("8Gi"), seed
         assert set(bound) <= {0, MEMBERS}, (seed, bound)

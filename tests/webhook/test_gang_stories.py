@@ -93,7 +93,7 @@ def test_the_devices_of_members_and_the_held_devices_of_the_gang_are_reported() 
     """
 
     def planned(name: str, *devices: str) -> Manifest:
-        results = [
+        results: list[Manifest] = [
             {"request": "gpu", "driver": "gpu.example.com", "pool": "node-0", "device": each} for each in devices
         ]
         return {"namespace": "default", "name": f"{name}-gpu", "pods": [name], "node": "node-0", "devices": results}
@@ -116,8 +116,9 @@ def test_the_devices_of_members_and_the_held_devices_of_the_gang_are_reported() 
             "resourceClaims": [{"name": "gpu", "resourceClaimName": f"{name}-gpu"}],
         }
         each.setdefault("status", {})["nominatedNodeName"] = "node-0"
-    results = [{"request": "gpu", "driver": "gpu.example.com", "pool": "node-0", "device": f"gpu-{i}"} for i in (0, 1)]
-    results[1] |= {"shareID": "share", "consumedCapacity": {"memory": "1Gi", "rate": "2"}}
+    result = {"request": "gpu", "driver": "gpu.example.com", "pool": "node-0"}
+    share = {"shareID": "share", "consumedCapacity": {"memory": "1Gi", "rate": "2"}}
+    results = [{**result, "device": "gpu-0"}, {**result, "device": "gpu-1", **share}]
     claim = {
         "metadata": {"name": "llm-0-gpu", "namespace": "default"},
         "status": {"allocation": {"devices": {"results": results}}},
