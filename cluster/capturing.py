@@ -21,7 +21,7 @@ from kube import keys
 from kube.devices import DeviceClass
 from kube.names import natural_key
 from kube.objects import Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
-from kube.placeholders import as_held
+from kube.placeholders import as_held, is_placeholder
 from kube.quantities import amount
 from kube.requests import PODS, pod_requests
 
@@ -293,8 +293,9 @@ def tenant_of(
     """
     if pod.finished:
         return None
+    # A placeholder without a gate is nominated by the same patch as a member, but nothing releases it.
+    released = keys.PLANNED_NODE in pod.metadata.annotations and not (pod.gated_by(gate) or is_placeholder(pod))
     pod = as_held(pod)
-    released = keys.PLANNED_NODE in pod.metadata.annotations and not pod.gated_by(gate)
     node = pod.spec.node_name
     if not node and not pod.terminating:
         cleared = released and (trusting or _shows_release(pod))

@@ -133,10 +133,10 @@ def holding(number: int, namespace: str = "ns", other: str = "other") -> Pod:
     return msgspec.structs.replace(made, metadata=meta, spec=gated, status=PodStatus(nominated_node_name="n"))
 
 
-def made_by_us(number: int) -> Pod:
+def made_by_us(number: int, *, ungated: bool = False) -> Pod:
     """The placeholder that `holding` describes, as the controller writes it and the API server returns it."""
     seat = pod(f"other-{number}", seat_uid("other", "main", f"other-{number}"))
-    manifest = placeholder_manifest(GangKey("phalanx", "ns", "other"), seat)
+    manifest = placeholder_manifest(GangKey("phalanx", "ns", "other"), seat, ungated=ungated)
     manifest["metadata"] |= {"namespace": SYSTEM_NAMESPACE, "uid": f"uid-{number}"}
     manifest["metadata"]["annotations"] |= {PLAN: "p", PLANNED_NODE: "n"}
     return msgspec.convert({**manifest, "status": {"nominatedNodeName": "n"}}, Pod)
@@ -173,6 +173,15 @@ def test_what_is_held_for_other_gangs_of_the_namespace_is_charged() -> None:
     assert not list(quotas_in_the_way(gang(), beside(*(holding(each, "elsewhere") for each in range(3)))))
     own = [holding(each, other="p") for each in (1, 2)]
     assert not list(quotas_in_the_way(gang(), beside(*own, hard="3", used="1")))
+
+
+@pytest.mark.parametrize("ungated", [False, True])
+def test_placeholders_with_and_without_a_gate_are_charged_alike(*, ungated: bool) -> None:
+    """A placeholder without a gate, as before Kubernetes 1.37, is no released pod."""
+    held = [made_by_us(each, ungated=ungated) for each in range(3)]
+    there = beside(*held)
+    assert [tenant.reserved for state in there.nodes for tenant in state.tenants] == [True] * 3
+    assert list(quotas_in_the_way(gang(), there)) == [f"{TWO} (pods: 2 needed, 1 of 6 left)"]
 
 
 class CountedNode(NodeState):

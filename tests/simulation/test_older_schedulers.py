@@ -13,11 +13,13 @@ from local_api.server import Request
 
 from simulation.directed import Director, directed, is_release
 from simulation.known import unknown
+from simulation.models.stateful_sets import STATEFUL_SETS_PATH, stateful_set
 from simulation.network import Process
 from simulation.objects import is_placeholder, node_of, nominated
 from simulation.schedule import run, simulating
 from simulation.world import PODS_PATH, World
 
+RESOURCE_QUOTAS_PATH = "/api/v1/namespaces/default/resourcequotas"
 RESTART_SECONDS = 1.0
 SWAP = 3
 """How many writes replace one placeholder: nominate the member, delete the placeholder, remove the gate."""
@@ -232,6 +234,30 @@ def test_a_schedule_with_an_older_scheduler_breaks_no_invariant(seed: int) -> No
     result = run(seed, forgets=True)
     if news := unknown(result.violations):
         pytest.fail(f"seed {seed}: {'; '.join(news)}\nmake simulate OLDER=1 SEED={seed}")
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_of_gangs_whose_expected_pods_a_quota_admits_once_one_starts_and_the_others_wait(
+    monkeypatch: pytest.MonkeyPatch, *, forgets: bool
+) -> None:
+    """A quota of five pods, three StatefulSets of three pods, of which the first one exists and is never ready.
+
+    The two that wait once reserved capacity and gave it back again and again, because capacity that placeholders
+    without a gate reserve was not charged to the quota.
+    """
+    monkeypatch.setattr("simulation.models.stateful_sets.is_ready", lambda _pod: False)
+    world = directed(forgets=forgets)
+    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few", "namespace": "default"}}
+    status = {"hard": {"pods": "5"}, "used": {"pods": "3"}}
+    world.ask("POST", RESOURCE_QUOTAS_PATH, {**quota, "spec": {"hard": {"pods": "5"}}, "status": status})
+    for name in "vwx":
+        world.ask("POST", STATEFUL_SETS_PATH, stateful_set(name, 3, cpu=1))
+    world.run(4.0)
+    before = len(world.trace)
+    assert [len(Director(world).bound(name)) for name in "vwx"] == [1, 0, 0]
+    assert len([each for each in world.pods() if is_placeholder(each)]) == 2
+    world.run(20.0)
+    assert [each for each in world.trace[before:] if "/pods" in each] == []
 
 
 def test_releases_are_the_last_writes_of_swaps() -> None:
