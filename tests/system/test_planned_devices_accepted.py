@@ -1,7 +1,8 @@
 """The real scheduler accepts the devices of random plans: it binds all members and writes no claim.
 
 Twelve nodes of eight devices each: gpu-0 to gpu-3 in one NVLink domain, gpu-4 to gpu-7 in another. Half of the nodes
-have devices of model a, half of model b. How many gangs are planned:
+have devices of model a, half of model b. Each node also has two devices of 8Gi that claims share, of another driver and
+DeviceClass. How many gangs are planned:
 
     PHALANX_DEVICE_GANGS=500 pytest -s -m long tests/system/test_planned_devices_accepted.py
 """
@@ -17,6 +18,7 @@ from device_scene import (
     DRIVER,
     GANGS,
     PODS,
+    RESOURCE,
     TEMPLATES,
     DeviceScene,
     History,
@@ -26,9 +28,12 @@ from device_scene import (
     devices_of,
     gang,
     member,
+    results_of,
+    slice_with_shared_devices,
 )
 
 from controlplane.recording import Recorder
+from kube.quantities import exact
 
 TOTAL = int(os.environ.get("PHALANX_DEVICE_GANGS", "40"))
 AT_ONCE = 16
@@ -63,6 +68,16 @@ CHOICE: Object = {
         {"name": "one", "deviceClassName": "gpu", "count": 1},
     ],
 }
+SHARING = "sharing"
+"""The DeviceClass of the devices that claims share; its driver is sharing.example.com."""
+
+
+def share(name: str, memory: str = "", count: int = 1) -> Object:
+    """A request for shares of devices; "" for the amount that the device's policy says."""
+    asked: Object = {"capacity": {"requests": {"memory": memory}}} if memory else {}
+    return {"name": name, "exactly": {"deviceClassName": SHARING, "count": count, **asked}}
+
+
 SPECS: dict[str, Object] = {
     "one": {"requests": [request("gpu", 1)]},
     "three": {"requests": [request("gpu", 3)]},
@@ -71,6 +86,11 @@ SPECS: dict[str, Object] = {
     "two-requests": {"requests": [request("gpu", 1, model("a")), request("other", 2)], "constraints": alike("model")},
     "apart": {"requests": [request("gpu", 2)], "constraints": [{"distinctAttribute": f"{DRIVER}/nvlink"}]},
     "choice": {"requests": [CHOICE]},
+    "share": {"requests": [share("part", "2500Mi")]},
+    "small-share": {"requests": [share("part")]},
+    "two-devices": {"requests": [share("part", "3Gi", 2)]},
+    "two-shares": {"requests": [share("part", "1Gi"), share("more", "4Gi")]},
+    "share-and-device": {"requests": [request("gpu", 1), share("part", "2Gi")]},
 }
 """The specs of claims, by the name of their template."""
 SHARED = "shared"
@@ -96,6 +116,13 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeviceScene]:
     """The cluster with a template for each kind of claims."""
     with device_scene(tmp_path_factory.mktemp("audit"), nodes=NODES, slice_of=slice_of) as found:
         found.ask("DELETE", f"{TEMPLATES}/one")
+        chosen = [{"cel": {"expression": f"device.driver == '{SHARING}.example.com'"}}]
+        found.ask("POST", f"{RESOURCE}/deviceclasses", {"metadata": {"name": SHARING}, "spec": {"selectors": chosen}})
+        for node in NODES:
+            shared = slice_with_shared_devices(node, 2)
+            shared["metadata"]["name"] = f"{node}-{SHARING}"
+            shared["spec"]["driver"] = f"{SHARING}.example.com"
+            found.ask("POST", f"{RESOURCE}/resourceslices", shared)
         for name, spec in SPECS.items():
             found.ask("POST", TEMPLATES, {"metadata": {"name": name}, "spec": {"spec": {"devices": spec}}})
         yield found
@@ -120,6 +147,7 @@ def test_all_members_have_the_planned_devices_and_the_scheduler_writes_no_claim(
         scene.wait(lambda: not scene.rules() and not scene.leftovers(), "rules and probes to be gone")
         assert history.whole
     assert history.doubled == {}
+    assert max(history.most_consumed.values(), default=0) <= exact("8Gi")
     written = scene.writes("kube-scheduler", "resourceclaims", mark)
     probes = [each for each in written if each.name.startswith("probe-")]
     assert [each for each in written if each not in probes] == []
@@ -166,6 +194,10 @@ def check(history: History, plans: Recorder, name: str, bound: dict[str, str]) -
             if (at == each.get("name")) or (not each.get("name") and at.startswith(f"{each['pods'][0]}-gpu-"))
         ]
         assert devices_of(claim) == [(device["pool"], device["device"]) for device in each["devices"]]
+        for result, device in zip(results_of(claim), each["devices"], strict=True):
+            assert result["request"] == device["request"]
+            assert result.get("consumedCapacity") == device.get("consumedCapacity")
+            assert ("shareID" in result) == ("consumedCapacity" in device)
         assert {bound[pod] for pod in each["pods"]} == {device["pool"] for device in each["devices"]}
         reserved = {one["name"] for one in claim["status"]["reservedFor"]}
         assert reserved == set(each["pods"])
