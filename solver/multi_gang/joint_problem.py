@@ -139,7 +139,7 @@ def faults_of_all_placed(many: ManyGangs, answer: JointAnswer) -> tuple[str, ...
 
 def _everybody(many: ManyGangs, answer: JointAnswer) -> bool:
     """Return whether all gangs are placed whole and without evictions. Gangs that counting proves not to fit
-    (`displaced_gangs`) may be without a share.
+    (`displaced_gangs`) may stay unplaced.
     """
     missing = {gang for gang, share in enumerate(answer.shares) if share is None}
     if missing and missing != displaced_gangs(many.gangs, many.units):
