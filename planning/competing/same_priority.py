@@ -96,9 +96,10 @@ class GangPart:
         pod_sets: Sequence[int],
         devices: Mapping[str, tuple[ClaimAllocation, ...]] = NO_ALLOCATIONS,
     ) -> "GangPart":
-        """Return one gang's part of a joint plan, with positions replaced by names of nodes and pods. `framing`: the
-        joint framing, to which the positions in `share` refer. `pod_sets`: the gang's sets in it, by position.
-        `devices`: the devices of all members of all gangs.
+        """Return one gang's part of a joint plan, with positions replaced by names of nodes and pods.
+
+        `framing`: the joint framing, to which the positions in `share` refer. `pod_sets`: the gang's sets in it, by
+        position. `devices`: the devices of all members of all gangs.
         """
         nodes = {
             member.pod.key: framing.nodes[node]
