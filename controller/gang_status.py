@@ -1,8 +1,7 @@
-"""Computes the status of a Gang object from the gang's decision and its members. Pure functions, so equal inputs give
-equal statuses.
+"""Computes the status of a Gang object from the gang's decision and its members. Pure functions.
 
-Equal states give equal statuses, including the times of the conditions, so a writer can skip equal statuses. The
-plan stays in the status while it is in force, so that a restarted controller can continue from it.
+Equal states give equal statuses, including the times of the conditions, so a writer can skip equal statuses. The plan
+stays in the status while it is in force, so that a restarted controller can continue from it.
 """
 
 from collections import Counter

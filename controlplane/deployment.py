@@ -132,8 +132,9 @@ class Deployment:
         return program
 
     def start_servers(self, controller_options: Sequence[object] = ()) -> None:
-        """Start both servers, register the webhook, and wait until both are ready. Both start at the same time, because
-        each spends some seconds of CPU on imports.
+        """Start both servers, register the webhook, and wait until both are ready.
+
+        Both start at the same time, because each spends some seconds of CPU on imports.
         """
         controller = self._launch_controller(None, controller_options)
         self.start_webhook()

@@ -48,7 +48,7 @@ def mirrored_key(manifest: Manifest) -> GangKey | None:
     """Return the gang that a Gang object mirrors; None for a Gang that a user wrote.
 
     If the controller has not confirmed that the object is a mirror, the annotation counts only in the gang's own
-    namespace, because a user who can write there can write the gang itself.
+    namespace. A user who can write there can write the gang itself.
     """
     key = claimed_key(manifest)
     beside = key is not None and key.namespace == (manifest.get("metadata") or {}).get("namespace")

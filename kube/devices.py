@@ -203,7 +203,7 @@ class ResourceClaimSpec(Struct, frozen=True):
 
 
 class DeviceRequestAllocationResult(Struct, frozen=True):
-    """DeviceRequestAllocationResult: a device that a request has got.
+    """DeviceRequestAllocationResult: a device that is allocated to a request of a claim.
 
     `consumed_capacity`: for a device that several claims share, what this claim takes of each capacity.
     """

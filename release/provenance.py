@@ -13,7 +13,7 @@ from release.parts import ROOT, Release
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "https://slsa.dev/provenance/v1"
 BUILD_TYPE = "https://phalanx.dev/release/v1"
-"""The URI of the kind of build: `make release` of this repository. It is an identifier; no page has this address."""
+"""The URI of the build type: `make release` of this repository. It is an identifier; no page has this address."""
 BUILDER = "https://phalanx.dev/builder/make-release"
 """The default URI of the builder: `make release` on any machine. It promises nothing about the machine's security."""
 CHECKSUMS = "SHA256SUMS"

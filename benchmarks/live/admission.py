@@ -82,8 +82,8 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run measures. `paces`: pods per second; `count`: the pods of a lot, for each pace, mode of admission and
-    round.
+    """The measurements of a run. `paces`: pods per second; `count`: the pods of a lot, for each pace, mode of admission
+    and round.
     """
 
     nodes: int

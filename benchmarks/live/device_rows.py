@@ -48,9 +48,9 @@ class Lot:
     :ivar since_first: from the start of the creation of the first pod.
     :ivar since_last: from the end of the creation of the last pod.
     :ivar first_bound: from the start of the creation of the first pod until the first pod was bound.
-    :ivar writes: the writes to the API server from the first creation on, by program and kind of write.
-    :ivar doubled: how many devices two claims had after the last binding.
-    :ivar cpu: by program, the seconds that it used, from the first creation until the writes were counted.
+    :ivar writes: the writes to the API server from the first creation on, by program and type of write. :ivar doubled:
+    how many devices two claims had after the last binding. :ivar cpu: by program, the seconds that it used, from the
+    first creation until the writes were counted.
     """
 
     mode: str
@@ -227,7 +227,7 @@ def _line(row: DeviceRow) -> str:
 
 
 def _writes(found: Sequence[DeviceRow]) -> Iterator[str]:
-    """Yield the lines of a table with a column for each row of figures, and a line for each kind of write."""
+    """Yield the lines of a table with a column for each row of figures, and a line for each type of write."""
     yield f"| {' | '.join(['program and write', *(row.title for row in found)])} |"
     yield "| --- " + "| ---: " * len(found) + "|"
     for name in sorted({name for row in found for name in row.writes}):

@@ -55,7 +55,7 @@ class PodClaim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The devices that one claim has got. `consumers`: the pods that use it, as `namespace/name`, or `NO_POD`.
+    """The devices that are allocated to one claim. `consumers`: the pods that use it, as `namespace/name`, or `NO_POD`.
 
     `positions`: the devices in the inventory that the claim takes for itself. `shares`: devices that it shares, each
     with the amounts of capacity that the claim consumes. Devices for administration, and devices that are in no slice
@@ -88,7 +88,7 @@ class Devices:
 
     @cached_property
     def emptied(self) -> "Devices":
-        """The devices as if no claim had got any."""
+        """The devices as if none were allocated to a claim."""
         claims = {
             key: ResourceClaim(metadata=each.metadata, spec=each.spec) if each.status.allocation else each
             for key, each in self.claims.items()
@@ -164,7 +164,7 @@ class Devices:
 
     @cached_property
     def holders(self) -> IntColumn:
-        """The number of claims that have got each device of the inventory for themselves."""
+        """By device of the inventory, the number of claims to which it is allocated exclusively."""
         found = np.zeros(len(self.inventory.ids), dtype=np.int64)
         np.add.at(found, [position for use in self.uses for position in use.positions], 1)
         return found
@@ -194,7 +194,7 @@ class Devices:
         return dict(found)
 
     def uses_at(self, position: int) -> Iterator[Use]:
-        """Yield the claims that have got the device at this position of the inventory for themselves."""
+        """Yield the claims to which the device at this position of the inventory is allocated exclusively."""
         return (self.uses[place] for place in self._uses_by_device.get(position, ()))
 
     @cached_property

@@ -106,7 +106,8 @@ def _counted(tier: Tier, counts: Mapping[str, int]) -> int:
 
 
 def _level(tier: Tier, counts: Mapping[str, int]) -> Level:
-    """Return the level of a tier, with the labels that nodes have. The most frequent label names the level.
+    """Return the level that a tier (alternative labels for one level) describes, with those of its labels that nodes
+    have. The most frequent label names the level.
 
     :param counts: by well-known label, the number of nodes that have it.
     """

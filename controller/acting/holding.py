@@ -1,8 +1,8 @@
 """Allocates the devices of a plan to the claims of gated members, before the gang is released (docs/decisions/0045).
 
-The order of the writes of one plan: taint rules (DeviceTaintRules) for the pools of its devices, one status write for
-each claim, the deletion of the taint rules. Between two of them the scheduler must have seen the earlier ones, which
-probes show. Each step is derived from claims and taint rules, so a new leader continues where the last one stopped.
+The writes of one plan, in their order: taint rules (DeviceTaintRules) for the pools of its devices, one status for each
+claim, the deletion of the taint rules. Between two of them the scheduler must have seen the earlier ones, which probes
+show. Each step is derived from claims and taint rules, so a new leader continues where the last one stopped.
 """
 
 from collections.abc import Collection, Iterable, Sequence

@@ -25,7 +25,7 @@ class Probes:
     """Sends at most one probe at a time, and remembers of which plans the scheduler has seen the nominations.
 
     A probe covers all plans that were waiting when it was created. The memory is not durable: a restarted controller
-    probes again. `controller.acting.device_probes` has further kinds of probes.
+    probes again. `controller.acting.device_probes` has further probes.
     """
 
     kind = PLAIN
@@ -102,7 +102,7 @@ class Probes:
         for probe in over:
             self._writer.delete(f"{PODS_PATH}/{probe.metadata.name}", probe.metadata.uid)
 
-    def _proves(self, probe: Pod) -> bool:  # noqa: ARG002 - other kinds of probes read it
+    def _proves(self, probe: Pod) -> bool:  # noqa: ARG002 - other probes read it
         """Return whether a probe that the scheduler has tried shows that the scheduler has seen the earlier writes."""
         return True
 

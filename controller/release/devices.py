@@ -493,8 +493,8 @@ class Wanted:
     """A probe that could be scheduled if the taint rules of a plan did not taint the pool of its device.
 
     `version`: the resourceVersion of the taint rule that taints the pool, as a number. `node` and `spec`: the probe
-    goes to this node and has a claim with this spec. `device`: the device that it could get; None if all planned
-    devices are allocated, so that a refusal does not prove that the scheduler has seen the taint rules. `amounts`: what
+    goes to this node and has a claim with this spec. `device`: the device that it could get. None if all planned
+    devices are allocated: a refusal then does not prove that the scheduler has seen the taint rules. `amounts`: what
     the claim would consume of a shared device; None if the device is not shared.
     """
 

@@ -21,7 +21,7 @@ from kube.topology import Topology
 Requests = tuple[tuple[str, int], ...]
 """(resource, amount) pairs, sorted by resource. Amounts are in the resource's base unit."""
 _UNTIED_VOLUMES = frozenset(("projected", "configMap", "secret", "emptyDir", "downwardAPI"))
-"""Kinds of volumes that do not tie a pod to a node. The names of such volumes may differ from pod to pod."""
+"""Types of volumes that do not tie a pod to a node. The names of such volumes may differ from pod to pod."""
 
 
 def request_of(gang: Gang) -> object:

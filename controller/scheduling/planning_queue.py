@@ -355,9 +355,10 @@ class PlanningQueue:
 
     def _may_wait(self, queued: QueuedGang) -> bool:
         """Return whether to check first if the gang lacks members or objects (`_waits`), and only then if it is above
-        the capacity bound. True if the gang lacked members or objects at the last check, or if its placement request is
-        new. With thousands of members the check takes a while, so it does not run in each reconcile for a gang above
         the capacity bound.
+
+        True if the gang lacked members or objects at the last check, or if its placement request is new. With thousands
+        of members the check takes a while, so it does not run in each reconcile for a gang above the capacity bound.
         """
         checked, queued.checked_for_missing = queued.checked_for_missing, True
         rejection = queued.rejection

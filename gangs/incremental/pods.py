@@ -128,7 +128,9 @@ class KeptPods:
         return self._made.of((key.namespace, key.name))
 
     def company(self, dialect: str, company: Hashable) -> Sequence[Pod]:
-        """Return the pods of a dialect for which `Grouping.company` returns this value."""
+        """Return the pods of a dialect that must be read together although they name different gangs: those for which
+        `Grouping.company` returns this value.
+        """
         return self._companies.of((dialect, company))
 
     def linked(self, key: GangKey) -> Iterable[GangKey]:

@@ -202,7 +202,7 @@ def _joint(ways: _Ways, way: Sequence[Variant], seconds: float) -> Joint | None:
         framing = same_priority.frame_together(
             [each.in_flavors for each in way], same_priority.start.snapshot, way[0].framing
         )
-    except NotPlannedError:  # more kinds of devices than one problem may have
+    except NotPlannedError:  # more device kinds than one problem may have
         return None
     if not framing.exact:
         return None

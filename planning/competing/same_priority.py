@@ -96,9 +96,9 @@ class GangPart:
         pod_sets: Sequence[int],
         devices: Mapping[str, tuple[ClaimAllocation, ...]] = NO_ALLOCATIONS,
     ) -> "GangPart":
-        """Return one gang's share of a joint answer, with positions replaced by names of nodes and pods.
+        """Return one gang's part of a joint plan, with positions replaced by names of nodes and pods.
 
-        `framing`: the joint framing, to which the share's positions refer. `pod_sets`: the gang's sets in it, by
+        `framing`: the joint framing, to which the positions in `share` refer. `pod_sets`: the gang's sets in it, by
         position. `devices`: the devices of all members of all gangs.
         """
         nodes = {
@@ -127,7 +127,7 @@ class GangPart:
 
 
 def share_as_plan(problem: Problem, share: Share, answer: JointAnswer) -> Plan | None:
-    """Return the gang's share of a joint answer as a plan with its goals; None if it breaks a rule.
+    """Return the gang's part of a joint plan (`share`) as a plan with its goals; None if it breaks a rule.
 
     Goals that are proven for all gangs together are marked as proven for this gang.
     """

@@ -117,8 +117,10 @@ def _spec(claim: PodClaim) -> ResourceClaimSpec | None:
 
 def _counted(request: DeviceRequest, quotas: DeviceQuotas) -> tuple[str, int]:
     """Return the quota's resource that a device request uses, and how many devices of it; 0 devices if the request uses
-    no quota. A request with alternatives is counted only if all alternatives use the same amount of the same resource.
-    Raises `_UncountedError`.
+    no quota.
+
+    A request with alternatives is counted only if all alternatives use the same amount of the same resource. Raises
+    `_UncountedError`.
     """
     if request.exactly is not None:
         return ("", 0) if request.exactly.admin_access else _exactly(request.name, request.exactly, quotas)

@@ -107,7 +107,9 @@ class ClaimDemand:
 
 @dataclass(frozen=True, slots=True)
 class PodDemand:
-    """The demand of one pod. `claims`: claims without devices. `pins`: where the devices of other claims are usable."""
+    """The demand of one pod. `claims`: claims without devices. `pins`: for each claim that has devices, the nodes on
+    which they are usable.
+    """
 
     claims: tuple[ClaimDemand, ...] = ()
     pins: tuple[NodeSelector, ...] = ()

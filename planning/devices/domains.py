@@ -124,8 +124,10 @@ def bound(
     demand: PodDemand, required: Sequence[DeviceLevel], levels: Sequence[DomainLevel], inventory: Inventory
 ) -> PodDemand:
     """Return the demand of a member with the constraints of its required levels below the node: its devices share one
-    domain of each level. Devices for administration are exempt. Raises `NotPlannedError` if several claims of the
-    member would have to share a domain, or if a part of its devices is chosen already.
+    domain of each level.
+
+    Devices for administration are exempt. Raises `NotPlannedError` if several claims of the member would have to share
+    a domain, or if a part of its devices is chosen already.
     """
     for level in required:
         known = next((each for each in levels if each.level == level), None)

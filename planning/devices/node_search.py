@@ -61,7 +61,7 @@ class NodeDevices:
 
 
 class Shared(NamedTuple):
-    """What claims use and leave of a device that several claims can share.
+    """The state of a device that several claims can share.
 
     `left`: the remaining amounts of its capacities, in the order of names. `claims`: the number of claims of the search
     that use the device, plus one if claims outside the search use it.

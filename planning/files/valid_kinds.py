@@ -1,8 +1,7 @@
 """Rules of the API server for the kinds that files contain, beyond their schemas (`planning.files.schemas`).
 
-Each rule was tried on a real API server (tests/faults/test_refused_by_the_api_server.py). Two kinds of faults are
-reported elsewhere. The code that reads a field reports a value of a wrong type. The dialect reports a faulty request
-for a gang.
+Each rule was tried on a real API server (tests/faults/test_refused_by_the_api_server.py). Some faults are reported
+elsewhere. The code that reads a field reports a value of a wrong type. The dialect reports a faulty request for a gang.
 """
 
 import re

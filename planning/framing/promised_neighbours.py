@@ -52,7 +52,7 @@ def _near_to(
 
     `there`: the pods of the cluster that count. A key is left out if the pod does not need these pods: its terms select
     the pod itself, and no other selected pod exists outside the domain. Once these pods are evicted, the scheduler then
-    lets the pod start as the first of its kind.
+    lets the pod start as the first pod that its terms select.
     """
     terms = affinity_terms(tenant.pod)
     matching = [

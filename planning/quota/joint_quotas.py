@@ -23,7 +23,7 @@ class _Stated:
 
     shares: list[TreeShare]
     charges: Counter[tuple[int, int, int, int]] = field(default_factory=Counter)
-    """How many members are charged alike. The key is (position of the queue in `shares`, pod set, shape, amount of one
+    """How many members are charged alike. The key is (the queue's position in `shares`, pod set, shape, amount of one
     member)."""
 
 

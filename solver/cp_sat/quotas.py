@@ -72,7 +72,9 @@ class _Rows:
 
     def _lent(self) -> list[Sum]:
         """Return, by queue and cohort, how much it uses beyond the quota that it does not lend (`QuotaShare.kept`), as
-        a model expression. This amount is added to the use of its parent.
+        a model expression.
+
+        This amount is added to the use of its parent.
         """
         beyond = []
         for share, used in zip(self.quota.shares, self.used, strict=True):

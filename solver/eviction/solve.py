@@ -52,9 +52,9 @@ def solve_evicting(
 ) -> Solved | SolveStatus | None:
     """Return the best plan with evictions, or INFEASIBLE as a proof that there is none.
 
-    None if there are no useful victims, if the problem is so small that this method saves no time, or if the deadline
-    passes before a plan is found. `worthwhile`: the number of nodes from which on the method runs. `early`: called
-    before the search; returns a greedy plan or None.
+    None if there are no useful victims, or if the problem is so small that this method saves no time. None also if the
+    deadline passes before a plan is found. `worthwhile`: the number of nodes from which on the method runs. `early`:
+    called before the search; returns a greedy plan or None.
     """
     if not instance.evicting or not instance.pending or len(instance.problem.nodes) < worthwhile:
         return None

@@ -64,7 +64,7 @@ class Incumbent:
         become the incumbent.
 
         Plans have evictions only if the instance allows them. There is one search with evictions and one without. A
-        later call continues the search of its kind where the call before has stopped.
+        later call continues the same search where the call before has stopped.
         """
         if deadline.over:
             return

@@ -129,7 +129,7 @@ def _fits(problem: Problem, budget: TimeBudget) -> SolveStatus:
 
 
 def _shares(problem: Problem, placed: Collection[int], nodes: Nodes, victims: Sequence[int]) -> list[Share | None]:
-    """Return each gang's share of a plan for several gangs, by the gang's position; None for gangs not in `placed`."""
+    """Return each gang's part of a plan for several gangs, by the gang's position; None for gangs not in `placed`."""
     owners = _owners(problem, placed, nodes, victims)
     return [
         Share(

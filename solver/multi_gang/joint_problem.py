@@ -39,14 +39,14 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class JointAnswer:
-    """The result for several gangs: by gang, its share of the joint plan; None for a gang whose minimum does not fit
-    beside the gangs before it.
+    """The result for several gangs. `shares`: by gang, its part of the joint plan; None for a gang whose minimum does
+    not fit beside the gangs before it.
 
-    `proof`: OPTIMAL if all goals are proven for the gangs with a share, and no other gang can have a share; else
+    `proof`: OPTIMAL if all goals are proven for the placed gangs, and no other gang can be placed beside them; else
     FEASIBLE. `levels`: the number of levels, from the widest on, on which all gangs together provably touch the fewest
     domains. The comparison is with plans that place every gang whole and without evictions, except gangs that do not
-    fit by counting (`solver.multi_gang.shared_nodes.displaced_gangs`). `without`: gangs without a share that are proven
-    not to fit beside the gangs before them.
+    fit by counting (`solver.multi_gang.shared_nodes.displaced_gangs`). `without`: unplaced gangs that are proven not to
+    fit beside the gangs before them.
     """
 
     shares: tuple[Share | None, ...]
@@ -98,7 +98,7 @@ def only(problem: Problem, gangs: Collection[int]) -> Problem:
 
 
 def joint_plan(problem: Problem, answer: JointAnswer) -> tuple[Problem, Plan]:
-    """Return the joint problem of the gangs that have a share, and the shares as one plan for it."""
+    """Return the joint problem of the placed gangs, and their parts of the result as one plan for it."""
     placed = {gang: share for gang, share in enumerate(answer.shares) if share is not None}
     stated = only(problem, placed)
     nodes = [tuple(member.node for member in each.members) for each in stated.sets]
@@ -110,7 +110,7 @@ def joint_plan(problem: Problem, answer: JointAnswer) -> tuple[Problem, Plan]:
 
 
 def faults_of(problem: Problem, answer: JointAnswer) -> tuple[str, ...]:
-    """Return the hard constraints that the shares of a result break, as sentences; empty if they break none."""
+    """Return the hard constraints that a joint result breaks, as sentences; empty if it breaks none."""
     if len(answer.shares) != len(problem.gangs) or answer.proof not in (Proof.OPTIMAL, Proof.FEASIBLE):
         return ("the result does not list every gang",)
     sets = [len(gang.pod_sets) for gang in problem.gangs]
@@ -120,7 +120,7 @@ def faults_of(problem: Problem, answer: JointAnswer) -> tuple[str, ...]:
 
 
 def faults_of_all_placed(many: ManyGangs, answer: JointAnswer) -> tuple[str, ...]:
-    """Return the hard constraints that the shares of a result break, as sentences; empty if they break none.
+    """Return the hard constraints that a joint result breaks, as sentences; empty if it breaks none.
 
     The result must place all gangs whole and without evictions, except gangs that are proven not to fit.
     """
@@ -139,7 +139,7 @@ def faults_of_all_placed(many: ManyGangs, answer: JointAnswer) -> tuple[str, ...
 
 def _everybody(many: ManyGangs, answer: JointAnswer) -> bool:
     """Return whether all gangs are placed whole and without evictions. Gangs that counting proves not to fit
-    (`displaced_gangs`) may be without a share.
+    (`displaced_gangs`) may stay unplaced.
     """
     missing = {gang for gang, share in enumerate(answer.shares) if share is None}
     if missing and missing != displaced_gangs(many.gangs, many.units):

@@ -281,8 +281,8 @@ class DomainTables:
     def primary(self) -> "DomainTables":
         """The gang's tables with the primary words only: goal 3, without waste.
 
-        More domains share a table than with all words, because of a node's free capacity only the part that terminating
-        pods hold counts.
+        More domains share a table than with all words: without waste, the only free capacity that counts is the part
+        that terminating pods hold.
         """
         return DomainTables(self.instance, self.kind, self.rules, self.layout.primary_alone)
 

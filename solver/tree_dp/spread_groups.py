@@ -51,8 +51,8 @@ class SpreadGroups:
         return within
 
     def filled(self, held: int, emptiest: int) -> Allowed:
-        """Return, by count vector, whether a group that has `held` pods has at least `emptiest` pods once it has got
-        these members.
+        """Return, by count vector, whether a group that has `held` pods has at least `emptiest` pods after these
+        members are added.
         """
         filled: Allowed = held + self.counting >= emptiest
         return filled

@@ -113,6 +113,7 @@ class LpSolution:
 @dataclass(frozen=True, slots=True)
 class _RowUsage:
     """In which capacity constraints one column counts (`places`), and how many members it displaces in each (`counts`).
+
     There is one such constraint for each shape and class of nodes; both as one number are an index into
     `offered.ravel()`.
     """
