@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from gangs.coexistence.ownership import NOTHING, CededToOthers, admitted_by_us, systems_ceded_to
-from gangs.dialects.protocol import Dialect, Grouping
+from gangs.dialects.protocol import Dialect, Exempting, Grouping
 from gangs.dialects.table import DIALECTS
 from gangs.model import GangKey
 from gangs.sources import Sources
@@ -19,6 +19,7 @@ from kube.objects import Pod
 _WRITTEN_FIRST = {first.name: (first, *(each for each in DIALECTS if each is not first)) for first in DIALECTS}
 """By the dialect in a pod's label `phalanx.dev/dialect`: the order in which dialects are tried, this dialect first."""
 
+_EXEMPTING = tuple(each for each in DIALECTS if isinstance(each, Exempting))
 _NAMING_LABELS = frozenset(key for dialect in DIALECTS for key in dialect.pod_keys.labels)
 _NAMING_ANNOTATIONS = frozenset(key for dialect in DIALECTS for key in dialect.pod_keys.annotations)
 
@@ -87,7 +88,7 @@ def parts_of(gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
 
 def protected(pod: Pod) -> str:
     """Return why a dialect's rules exempt the pod from eviction; "" if none does. The pod may belong to no gang."""
-    return next((reason for dialect in DIALECTS if (reason := dialect.protected(pod))), "")
+    return next((reason for dialect in _EXEMPTING if (reason := dialect.protected(pod))), "")
 
 
 def pods_by_dialect(pods: Sequence[Pod], left: CededToOthers) -> dict[str, list[Pod]]:
