@@ -109,9 +109,17 @@ def by_dialect(pods: Sequence[Pod], claims: Sequence[Claim | None], left: CededT
     seen: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod, claim in zip(pods, claims, strict=True):
         for dialect in DIALECTS:
-            if claim[0] is dialect if claim is not None else dialect.name not in left.to:
+            if readable_by(dialect, claim, left):
                 seen[dialect.name].append(pod)
     return seen
+
+
+def readable_by(dialect: Dialect, claim: Claim | None, left: CededToOthers) -> bool:
+    """Whether a dialect may read a pod: it claims the pod, or no dialect claims the pod and this one is not ceded.
+
+    :param claim: the result of `dialect_of` for the pod.
+    """
+    return claim[0] is dialect if claim is not None else dialect.name not in left.to
 
 
 def succeeded(pods: Sequence[Pod], left: CededToOthers) -> Counter[GangKey]:
