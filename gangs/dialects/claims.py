@@ -5,7 +5,7 @@ dialect, whose workloads another system in the cluster handles, claims none.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gangs.coexistence.ownership import NOTHING, CededToOthers, admitted_by_us, systems_ceded_to
 from gangs.dialects.protocol import Dialect, Exempting, Grouping
@@ -20,8 +20,10 @@ _WRITTEN_FIRST = {first.name: (first, *(each for each in DIALECTS if each is not
 """By the dialect in a pod's label `phalanx.dev/dialect`: the order in which dialects are tried, this dialect first."""
 
 _EXEMPTING = tuple(each for each in DIALECTS if isinstance(each, Exempting))
-_NAMING_LABELS = frozenset(key for dialect in DIALECTS for key in dialect.pod_keys.labels)
-_NAMING_ANNOTATIONS = frozenset(key for dialect in DIALECTS for key in dialect.pod_keys.annotations)
+_KEYS = [(each, frozenset(each.pod_keys.labels), frozenset(each.pod_keys.annotations)) for each in DIALECTS]
+"""Each dialect with the labels and the annotations by which pods name gangs in it."""
+_NAMING_LABELS = frozenset[str]().union(*(labels for _, labels, _ in _KEYS))
+_NAMING_ANNOTATIONS = frozenset[str]().union(*(annotations for _, _, annotations in _KEYS))
 
 Claim = tuple[Dialect, GangKey]
 """The dialect that claims a pod, and the gang that the pod names."""
@@ -38,6 +40,22 @@ def names_nothing(pod: Pod) -> bool:
         and _NAMING_LABELS.isdisjoint(meta.labels)
         and _NAMING_ANNOTATIONS.isdisjoint(meta.annotations)
     )
+
+
+def gangs_named(pod: Pod) -> Iterator[Claim]:
+    """Yield each dialect in which the pod names a gang, with this gang, in the order of `DIALECTS`.
+
+    Only dialects of which the pod has a key are asked, because `Dialect.gang_of` is much slower than the look-up.
+    """
+    if names_nothing(pod):
+        return
+    meta = pod.metadata
+    for dialect, labels, annotations in _KEYS:
+        by_field = dialect.pod_keys.fields and pod.spec.scheduling_group is not None
+        if by_field or not (labels.isdisjoint(meta.labels) and annotations.isdisjoint(meta.annotations)):
+            key = dialect.gang_of(pod)
+            if key is not None:
+                yield dialect, key
 
 
 def dialect_of(pod: Pod, left: CededToOthers = NOTHING) -> Claim | None:
