@@ -76,8 +76,9 @@ def test_so_it_is_when_the_pods_are_made_that_gangs_lack() -> None:
 
 
 def test_a_watch_event_of_a_pod_of_no_gang_takes_few_function_calls() -> None:
-    """Each change of each pod of a cluster reaches the caches. It takes 246 calls if each dialect is asked about the pod,
-    and if generators take the cache's lock.
+    """Each change of each pod of a cluster reaches the caches.
+
+    An event takes 246 calls if each dialect is asked about the pod, and if generators take the cache's lock.
     """
     transport = DirectTransport(LocalApi())
     cache = ClusterCache(transport, all_kinds(), protecting=protection, groups_of=places_of)
