@@ -209,8 +209,11 @@ class Sources:
         return self.changed({key_of(manifest): manifest})
 
     def changed(self, changes: Mapping[ObjectKey, Manifest | None]) -> "Sources":
-        """Return a copy of the sources with these objects added or replaced; None removes an object."""
-        return replace(self, objects=self.catalog.changed(changes))
+        """Return a copy of the sources with these objects added or replaced; None removes an object.
+
+        Use the copy for a short time only (`Catalog.changed`).
+        """
+        return replace(self, objects=self.catalog.changed(changes, briefly=True))
 
     def pods_of(self, job: Job) -> list[Pod]:
         """Return the pods that the Job controls, in the order of `pods`. The first call indexes all pods by Job."""
@@ -224,7 +227,7 @@ class Sources:
         """Return one object; None if it does not exist."""
         if self.recorder is not None:
             self.recorder.at_object((group, kind, namespace, name))
-        return self.objects.get((group, kind, namespace, name))
+        return self.catalog.find((group, kind, namespace, name))
 
     def find(self, key: ObjectKey) -> Manifest | None:
         """Return one object by its key; None if it does not exist."""

@@ -32,27 +32,38 @@ class _ObjectsOfKind:
     An index is built when it is first used. `changed` then keeps it up to date.
     """
 
-    __slots__ = ("indexes", "named")
+    __slots__ = ("base", "indexes", "named")
 
     def __init__(self) -> None:
         self.named: dict[str, dict[str, Plain]] = {}
         self.indexes: dict[Naming, _Index] = {}
+        self.base: tuple[_ObjectsOfKind, Mapping[_NamespacedName, Plain | None]] | None = None
+        """The objects from which these were derived for a short time, and the changes. An index is then built there, so
+        that it is still there for the next derived objects.
+        """
 
     def get(self, place: _NamespacedName) -> Plain | None:
-        namespace, name = place
-        return self.named.get(namespace, {}).get(name)
+        there = self.named.get(place[0])
+        return None if there is None else there.get(place[1])
 
     def index(self, by: Naming) -> _Index:
         index = self.indexes.get(by)
         if index is None:
-            found: defaultdict[Hashable, set[_NamespacedName]] = defaultdict(set)
-            for namespace, there in self.named.items():
-                for name, each in there.items():
-                    for value in by(each):
-                        found[value].add((namespace, name))
-            index = {value: frozenset(places) for value, places in found.items()}
+            if self.base is None:
+                index = self._built(by)
+            else:
+                objects, changes = self.base
+                index = objects.reindexed(by, objects.index(by), changes)
             self.indexes[by] = index
         return index
+
+    def _built(self, by: Naming) -> _Index:
+        found: defaultdict[Hashable, set[_NamespacedName]] = defaultdict(set)
+        for namespace, there in self.named.items():
+            for name, each in there.items():
+                for value in by(each):
+                    found[value].add((namespace, name))
+        return {value: frozenset(places) for value, places in found.items()}
 
     def changed(self, changes: Mapping[_NamespacedName, Plain | None]) -> "_ObjectsOfKind":
         shelf = _ObjectsOfKind()
@@ -69,10 +80,10 @@ class _ObjectsOfKind:
             if not there:
                 del shelf.named[namespace]
         for by, index in self.indexes.copy().items():  # another thread may add an index meanwhile
-            shelf.indexes[by] = self._reindexed(by, index, changes)
+            shelf.indexes[by] = self.reindexed(by, index, changes)
         return shelf
 
-    def _reindexed(self, by: Naming, index: _Index, changes: Mapping[_NamespacedName, Plain | None]) -> _Index:
+    def reindexed(self, by: Naming, index: _Index, changes: Mapping[_NamespacedName, Plain | None]) -> _Index:
         fresh: dict[Hashable, set[_NamespacedName]] = {}
         for place, each in changes.items():
             old = self.get(place)
@@ -104,7 +115,7 @@ class Catalog(Mapping[ObjectKey, Plain]):
 
         :raises KeyError: if there is no such object.
         """
-        found = self._shelf(*key[:2]).get(key[2:])
+        found = self.find(key)
         if found is None:
             raise KeyError(key)
         return found
@@ -119,6 +130,11 @@ class Catalog(Mapping[ObjectKey, Plain]):
             for namespace, there in shelf.named.items():
                 for name in there:
                     yield group, kind, namespace, name
+
+    def find(self, key: ObjectKey) -> Plain | None:
+        """Return one object; None if there is none. Cheaper than `get`, which raises and catches an error for None."""
+        shelf = self._shelves.get(key[:2])
+        return None if shelf is None else shelf.get(key[2:])
 
     def kinds(self) -> Iterable[tuple[str, str]]:
         """Return (API group, kind) of each kind that has objects."""
@@ -143,11 +159,15 @@ class Catalog(Mapping[ObjectKey, Plain]):
 
     def called(self, namespace: str, name: str) -> list[Plain]:
         """Return the objects of every kind that have this name in this namespace."""
-        found = (shelf.get((namespace, name)) for shelf in self._shelves.values())
-        return [each for each in found if each is not None]
+        place = namespace, name
+        return [each for shelf in self._shelves.values() if (each := shelf.get(place)) is not None]
 
-    def changed(self, changes: Mapping[ObjectKey, Plain | None]) -> "Catalog":
-        """Return a catalog in which these objects are added or replaced. None removes an object."""
+    def changed(self, changes: Mapping[ObjectKey, Plain | None], *, briefly: bool = False) -> "Catalog":
+        """Return a catalog in which these objects are added or replaced. None removes an object.
+
+        :param briefly: whether the new catalog is used for a short time only, such as for one review. It keeps this
+            catalog in memory. An index that it needs is built in this catalog, and not again for the next review.
+        """
         by_kind: defaultdict[tuple[str, str], dict[_NamespacedName, Plain | None]] = defaultdict(dict)
         for (group, kind, namespace, name), each in changes.items():
             by_kind[group, kind][namespace, name] = each
@@ -155,7 +175,10 @@ class Catalog(Mapping[ObjectKey, Plain]):
         shelves = catalog._shelves
         shelves.update(self._shelves)
         for kind_, of_kind in by_kind.items():
-            shelves[kind_] = self._shelf(*kind_).changed(of_kind)
+            before = self._shelf(*kind_)
+            shelves[kind_] = before.changed(of_kind)
+            if briefly:
+                shelves[kind_].base = before, of_kind
             if not shelves[kind_].named:
                 del shelves[kind_]
         return catalog

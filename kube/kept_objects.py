@@ -1,8 +1,9 @@
-"""Objects of a watch cache that remember what was computed from them.
+"""Objects of a watch cache, or of an admission review, that remember what was computed from them.
 
 Many functions read the same object again and again: each dialect reads a workload's metadata and pod templates, for
-every pod of the gang that changes. An object of a watch cache never changes: a newer version of it is a new object. So
-the result of such a function is computed once and kept with the object.
+every pod of the gang that changes. An object of a watch cache never changes: a newer version of it is a new object. The
+reviewed object does not change during its review. So the result of such a function is computed once and kept with the
+object.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +14,7 @@ Value = TypeVar("Value")
 
 
 class KeptObject(dict[str, Any]):
-    """An object of a watch cache, as decoded from JSON. No code may change the object.
+    """An object of a watch cache or of a review, as decoded from JSON. No code may change the object.
 
     A copy, such as `{**object}`, is a plain dict: no results are kept with it, so it may be changed.
     """
@@ -24,6 +25,11 @@ class KeptObject(dict[str, Any]):
         super().__init__(manifest)
         self.computed: dict[Callable[..., Any], Any] = {}
         """By function (`computed_once`): its result for this object."""
+
+
+def kept_object(manifest: Mapping[str, Any]) -> KeptObject:
+    """Return the object as a `KeptObject`. A `KeptObject` is returned unchanged, with what was computed from it."""
+    return manifest if type(manifest) is KeptObject else KeptObject(manifest)
 
 
 def computed_once(function: Callable[[Mapping[str, Any]], Value]) -> Callable[[Mapping[str, Any]], Value]:

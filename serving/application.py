@@ -17,7 +17,6 @@ from io import BytesIO
 from typing import Any
 
 import msgspec
-from werkzeug.wrappers import Response
 
 from serving.http_protocol import PEER_CERTIFICATE
 from serving.limits import ConnectionLimits
@@ -100,8 +99,8 @@ class Application:
             if lane.pool.judged_in:
                 environ = {**environ_of(scope, b""), JUDGE: True}
                 response = await self._asked(self._lanes[lane.pool.judged_in], source, environ, read_at)
-                source = response.headers.get(CALLER, "")
-            if not lane.pool.judged_in or response.status_code == HTTPStatus.NO_CONTENT:
+                source = response.header(CALLER)
+            if not lane.pool.judged_in or response.status == HTTPStatus.NO_CONTENT:
                 response = await self._asked(lane, source, environ_of(scope, body), read_at)
         except OverdrawnError:
             text = f"at most {lane.turns.most_each} requests of one caller wait here at a time; ask again"
@@ -112,9 +111,9 @@ class Application:
             await _refuse(send, 429, text, (b"retry-after", b"1"))
             return
         headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
-        await _send(send, response.status_code, headers, response.get_data())
+        await _send(send, response.status, headers, response.body)
 
-    async def _asked(self, lane: _Lane, source: str, environ: dict[str, Any], read_at: float) -> Response:
+    async def _asked(self, lane: _Lane, source: str, environ: dict[str, Any], read_at: float) -> "Answer":
         """Wait for a thread of this pool, and return the answer that the application computes there.
 
         :param source: whose turn it is in the queue: the client's address, or the caller.
@@ -155,10 +154,37 @@ class Application:
         return not too_large
 
 
-def answer(application: WSGI, environ: dict[str, Any], read_at: float) -> Response:
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer of a WSGI application: the code of its HTTP status, its headers, and its body."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+
+    def header(self, name: str) -> str:
+        """Return the value of a header; "" if it is absent."""
+        return next((value for each, value in self.headers if each.lower() == name.lower()), "")
+
+
+def answer(application: WSGI, environ: dict[str, Any], read_at: float) -> Answer:
     """Call the WSGI application and return its whole answer. Runs in a thread of a pool."""
     environ[WAITED] = time.monotonic() - read_at
-    return Response.from_app(application, environ, buffered=True)
+    status, headers = "", list[tuple[str, str]]()
+
+    def start_response(given: str, headers_given: list[tuple[str, str]], _error: object = None) -> None:
+        nonlocal status, headers
+        status, headers = given, headers_given
+
+    parts = application(environ, start_response)
+    try:
+        body = b"".join(parts)
+    finally:
+        # an application may return parts that must be closed after they have been read (PEP 3333)
+        if (close := getattr(parts, "close", None)) is not None:
+            close()
+    code, _, _ = status.partition(" ")
+    return Answer(int(code), headers, body)
 
 
 def environ_of(scope: Scope, body: bytes) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The webhook's Flask application: its paths for admission, dry runs, the live page with its data, and metrics."""
+"""The webhook's application: admission, and by Flask dry runs, the live page with its data, and metrics."""
 
 import hashlib
 import logging
@@ -14,18 +14,16 @@ from werkzeug.exceptions import HTTPException
 
 from cluster.api.callers import AsBearer, token_in
 from cluster.api.token_reviews import AccessCheck, refusal
-from gangs.manifests import MalformedError
 from gangs.model import Gang, Manifest
 from planning.what_if import UnknownNodeError, WhatIf, added_nodes, names
-from serving.application import CALLER, JUDGE, WAITED
+from serving.application import CALLER, JUDGE
 from serving.limits import LARGEST_BODY
-from timing.clock import SYSTEM_CLOCK
 from timing.limit import TimeLimit
 from webhook.admission import dispatch
-from webhook.admission.reviews import AdmissionRequest, Admitted, Decision, Refused, decode, encode
+from webhook.admission.reviews import AdmissionRequest, Decision
+from webhook.admission_paths import AdmissionPaths, Decide, Environ, seconds_left, waited
 from webhook.client_certificates import Caller, anybody
 from webhook.dry_run import DryRunOptions, InputError, TooLongError, solve_stream
-from webhook.errors import BadReview, Unavailable
 from webhook.forecasts.forecasting import forecast, waits
 from webhook.forecasts.quick import QuickForecasts
 from webhook.forecasts.recent_gangs import RecentGangs
@@ -40,8 +38,6 @@ from webhook.metrics import CONTENT_TYPE, Metrics
 from webhook.picture import Picture
 from webhook.reviews_in_flight import ReviewsInFlight
 
-DEFAULT_TIMEOUT = 5.0
-"""The time limit of a request in seconds, if the caller sends no `timeout`."""
 MARGIN = 0.3
 """Seconds of the caller's timeout that are reserved to send the answer."""
 LONGEST_FORECAST = 2.0
@@ -107,7 +103,7 @@ class Webhook:
     """The time within which a forecast must end, in seconds since the request was received."""
     in_flight: ReviewsInFlight = field(default_factory=ReviewsInFlight)
 
-    def mutate(self, review: AdmissionRequest, *, automatic: bool = False) -> Decision:
+    def mutate(self, review: AdmissionRequest, _environ: Environ, *, automatic: bool = False) -> Decision:
         """Return the decision of `/mutate`, or of `/mutate/automatic` if `automatic`."""
 
         def forecast_arrival(gang: Gang, all_members: Callable[[], Gang]) -> tuple[str, ...]:
@@ -115,28 +111,28 @@ class Webhook:
 
         return dispatch.mutate(review, self.picture, forecast_arrival, automatic=automatic)
 
-    def hand_over(self, review: AdmissionRequest) -> Decision:
+    def hand_over(self, review: AdmissionRequest, _environ: Environ) -> Decision:
         """Return the decision of `/mutate/absent-schedulers` on a pod of no gang."""
         return dispatch.hand_over(review, self.picture)
 
-    def validate(self, review: AdmissionRequest) -> Decision:
+    def validate(self, review: AdmissionRequest, environ: Environ) -> Decision:
         """Return the decision of `/validate`. A forecast in it takes at most the time that the caller's timeout
         leaves.
         """
-        return dispatch.validate(review, self.picture, self._in_time())
+        return dispatch.validate(review, self.picture, self._in_time(environ))
 
-    def described(self, review: AdmissionRequest) -> Decision:
+    def described(self, review: AdmissionRequest, environ: Environ) -> Decision:
         """Return the decision of `/mutate/described`, for workloads whose kind a WorkloadKind describes. It has a
         forecast if the caller's timeout leaves time for one.
         """
-        return dispatch.described(review, self.picture, self._in_time())
+        return dispatch.described(review, self.picture, self._in_time(environ))
 
-    def _in_time(self) -> Callable[[Manifest], tuple[str, ...]]:
+    def _in_time(self, environ: Environ) -> Callable[[Manifest], tuple[str, ...]]:
         """Return a function that makes forecasts until the caller's timeout or `longest_forecast` ends.
 
         Both times start when the request was received. So a request that has waited long for a thread gets no forecast.
         """
-        limit = TimeLimit(min(_timeout() - MARGIN, self.longest_forecast - _waited()))
+        limit = TimeLimit(min(seconds_left(environ) - MARGIN, self.longest_forecast - waited(environ)))
         return lambda manifest: self.forecast(manifest, limit.seconds)
 
     def forecast(self, manifest: Manifest, seconds: float) -> tuple[str, ...]:
@@ -198,13 +194,17 @@ def create_app(
     app = Flask("phalanx")
     app.extensions[FEED] = feed
     app.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
-    admission = partial(_admission, metrics=metrics, caller=caller, in_flight=webhook.in_flight)
+    decisions: dict[str, Decide] = {
+        "/mutate": webhook.mutate,
+        AUTOMATIC: partial(webhook.mutate, automatic=True),
+        ABSENT_SCHEDULERS: webhook.hand_over,
+        DESCRIBED: webhook.described,
+        "/validate": webhook.validate,
+    }
+    app.wsgi_app = AdmissionPaths(  # type: ignore[method-assign]  # Flask's documented place of WSGI middleware
+        decisions, app.wsgi_app, metrics=metrics, caller=caller, in_flight=webhook.in_flight
+    )
     routes: tuple[tuple[str, str, Callable[[], Response]], ...] = (
-        ("POST", "/mutate", admission("/mutate", webhook.mutate)),
-        ("POST", AUTOMATIC, admission(AUTOMATIC, partial(webhook.mutate, automatic=True))),
-        ("POST", ABSENT_SCHEDULERS, admission(ABSENT_SCHEDULERS, webhook.hand_over)),
-        ("POST", DESCRIBED, admission(DESCRIBED, webhook.described)),
-        ("POST", "/validate", admission("/validate", webhook.validate)),
         ("POST", "/v1/solve", _guarded(access, lambda: _solve(webhook))),
         ("GET", "/v1/gangs", _guarded(access, lambda: _json(data.gangs(picture)))),
         ("GET", "/v1/topology", _guarded(access, lambda: _json(data.topology(picture)))),
@@ -220,64 +220,6 @@ def create_app(
         app.add_url_rule(path, endpoint=path, view_func=view, methods=[method])
     app.register_error_handler(HTTPException, _plain_error)
     return app
-
-
-def _admission(
-    path: str,
-    decide: Callable[[AdmissionRequest], Decision],
-    *,
-    metrics: Metrics,
-    caller: Caller,
-    in_flight: ReviewsInFlight,
-) -> Callable[[], Response]:
-    """Return a view that answers AdmissionReviews with the decision of `decide`, for clients that `caller` allows.
-
-    :param path: the path of the view, for metrics.
-    :param in_flight: counts the review while it is answered.
-    """
-
-    def view() -> Response:
-        started = SYSTEM_CLOCK.monotonic()
-        body = request.get_data()
-        resource, operation, outcome = "", "", "failed"
-        try:
-            if stranger := caller(request.environ):
-                outcome = "forbidden"
-                return _error(403, stranger)
-            review = decode(body)
-            resource, operation = review.resource.resource, review.operation
-            with in_flight.one_more():
-                decision = _judged(review, decide)
-            outcome = _outcome(decision)
-            return Response(encode(review.uid, decision), mimetype="application/json")
-        except (BadReview, RecursionError) as error:
-            outcome = "bad-review"
-            problem = "the object nests too deep" if isinstance(error, RecursionError) else " ".join(str(error).split())
-            return Response(f"{problem}\n", status=400, mimetype="text/plain")
-        except Unavailable as error:
-            outcome = "unavailable"
-            return Response(f"{error}\n", status=500, mimetype="text/plain")
-        except Exception:
-            log.exception("%s of %s", operation, resource)
-            return Response("internal error; the webhook's log has it\n", status=500, mimetype="text/plain")
-        finally:
-            metrics.answered(path, resource, operation, outcome, SYSTEM_CLOCK.monotonic() - started)
-
-    return view
-
-
-def _judged(review: AdmissionRequest, decide: Callable[[AdmissionRequest], Decision]) -> Decision:
-    """Return the decision of `decide`. If `decide` finds a malformed part of the object, refuse the object."""
-    try:
-        return decide(review)
-    except MalformedError as error:
-        return Refused(str(error.fault))
-
-
-def _outcome(decision: Decision) -> str:
-    if isinstance(decision, Admitted):
-        return "patched" if decision.patch else "admitted"
-    return "refused"
 
 
 def _guarded(access: AccessCheck, view: Callable[[], Response]) -> Callable[[], Response]:
@@ -396,7 +338,9 @@ def _asked() -> DryRunOptions:
 
 def _solved(webhook: Webhook, body: bytes, picture: Picture | None, asked: DryRunOptions) -> Response:
     try:
-        with webhook.slot.taken(min(_timeout(LONGEST_DRY_RUN), LONGEST_DRY_RUN), _caller()) as seconds:
+        with webhook.slot.taken(
+            min(seconds_left(request.environ, LONGEST_DRY_RUN), LONGEST_DRY_RUN), _caller()
+        ) as seconds:
             solved = solve_stream(body, picture, seconds, asked)
     except BusyError as error:
         answer = _error(429, str(error))
@@ -426,23 +370,6 @@ def _warning(text: str) -> str:
     line = " ".join(text.split()).encode("ascii", "backslashreplace").decode()
     quoted = line[:LONGEST_WARNING].replace("\\", "\\\\").replace('"', '\\"')
     return f'299 - "{quoted}"'
-
-
-def _timeout(default: float = DEFAULT_TIMEOUT) -> float:
-    """Return how many seconds of the caller's time limit are left. The API server sends the limit as `?timeout=5s`.
-
-    The time that the request has waited for a thread (`serving.application`) is subtracted.
-
-    :param default: the limit of a caller that sends none.
-    """
-    found = re.fullmatch(r"(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?", request.args.get("timeout", ""))
-    limit = int(found[1] or 0) * 60 + float(found[2] or 0) if found and any(found.groups()) else default
-    return limit - _waited()
-
-
-def _waited() -> float:
-    """Return the seconds since the present request was received, until it got a thread."""
-    return float(request.environ.get(WAITED, 0.0))
 
 
 def _json(value: Any, status: int = 200) -> Response:

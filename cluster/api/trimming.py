@@ -23,7 +23,7 @@ _LONG = 64
 """Annotation values of this length in characters or more are not interned, because they are rarely equal."""
 _LONG_PART = 16_384
 """Size in bytes above which a part of a pod is not compared with other pods' parts."""
-_TIED_VOLUMES = ("persistentVolumeClaim", "ephemeral")
+_TIED_VOLUMES = frozenset(("persistentVolumeClaim", "ephemeral"))
 
 V = TypeVar("V")
 
@@ -38,7 +38,7 @@ def trim_pod(pod: Pod) -> Pod:
 def trim_node(node: Node) -> Node:
     """Return the node without the conditions and annotations that Phalanx does not read."""
     status = NodeStatus(
-        allocatable=_strings_shared(node.status.allocatable),
+        allocatable={intern(key): _as_interned(value) for key, value in node.status.allocatable.items()},
         conditions=_conditions(node.status.conditions, KEPT_NODE_CONDITIONS),
     )
     return Node(metadata=_metadata(node.metadata), spec=_shared(node.spec), status=status)
@@ -57,7 +57,7 @@ def _metadata(metadata: ObjectMeta) -> ObjectMeta:
         metadata,
         generate_name=intern(metadata.generate_name),
         namespace=intern(metadata.namespace),
-        labels=_strings_shared(metadata.labels),
+        labels=_interned(metadata.labels),
         annotations={
             intern(key): intern(value) if len(value) < _LONG else value
             for key, value in metadata.annotations.items()
@@ -76,14 +76,14 @@ def _spec(spec: PodSpec) -> PodSpec:
         priority_class_name=intern(spec.priority_class_name),
         preemption_policy=intern(spec.preemption_policy),
         runtime_class_name=intern(spec.runtime_class_name),
-        node_selector=_strings_shared(spec.node_selector),
+        node_selector=_interned(spec.node_selector),
         affinity=_shared(spec.affinity),
         tolerations=_shared_all(spec.tolerations),
         topology_spread_constraints=_shared_all(spec.topology_spread_constraints),
         containers=_shared_all(spec.containers),
         init_containers=_shared_all(spec.init_containers),
         scheduling_gates=_shared_all(spec.scheduling_gates),
-        volumes=tuple(each for each in spec.volumes if any(source in each for source in _TIED_VOLUMES)),
+        volumes=tuple(each for each in spec.volumes if not _TIED_VOLUMES.isdisjoint(each)),
     )
 
 
@@ -129,11 +129,11 @@ def _conditions(conditions: Iterable[Condition], kept: tuple[str, ...]) -> tuple
     )
 
 
-def _strings_shared(mapping: Mapping[str, V]) -> dict[str, V]:
-    return {intern(key): _interned(value) for key, value in mapping.items()}
+def _interned(mapping: Mapping[str, str]) -> dict[str, str]:
+    return {intern(key): intern(value) for key, value in mapping.items()}
 
 
-def _interned(value: V) -> V:
+def _as_interned(value: V) -> V:
     return cast("V", intern(value)) if isinstance(value, str) else value
 
 
@@ -144,13 +144,22 @@ def _shared(part: V) -> V:
     if part is None:
         return part
     kind: Any = type(part)
-    return cast("V", _known(kind)(_encode(part)))
+    shared: V = _known(kind)(_encode(part))
+    return shared
 
 
 def _shared_all(parts: tuple[V, ...]) -> tuple[V, ...]:
     if not parts:
         return ()
-    return cast("tuple[V, ...]", _known(tuple[type(parts[0]), ...])(_encode(parts)))  # type: ignore[misc]
+    kind: Any = type(parts[0])
+    shared: tuple[V, ...] = _known_tuples(kind)(_encode(parts))
+    return shared
+
+
+@lru_cache(maxsize=64)
+def _known_tuples(kind: Any) -> Callable[[bytes], Any]:
+    """Return the decoder of `_known` for tuples of this type."""
+    return _known(tuple[kind, ...])
 
 
 @lru_cache(maxsize=64)

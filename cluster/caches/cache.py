@@ -8,6 +8,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
 
@@ -350,11 +351,9 @@ class ClusterCache:
             with self._changed:
                 self._journals.remove(made)
 
-    @contextlib.contextmanager
-    def still(self) -> Iterator[None]:
+    def still(self) -> AbstractContextManager[object]:
         """Hold the lock, so that several reads in the `with` block see the cluster at one instant. Keep it short."""
-        with self._changed:
-            yield
+        return self._changed
 
     def snapshot(self) -> Snapshot:
         """Return the snapshot of the present cluster. It is the same object as before if nothing in it has changed."""

@@ -3,8 +3,8 @@
 import logging
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -28,7 +28,7 @@ class Changing(Protocol):
         :param captured: whether a snapshot shows the change.
         """
 
-    def still(self) -> AbstractContextManager[None]:
+    def still(self) -> AbstractContextManager[object]:
         """Hold the cache's lock: no other thread changes or reads the cache in the `with` block."""
 
 
@@ -96,13 +96,14 @@ class Table(Generic[Kept]):
 
     def replace(self, objects: Sequence[Kept], api_version: str) -> None:  # noqa: ARG002 - structs know their version
         """Replace all objects of the kind."""
-        with self._changing():
-            self._order = None
+        with self._cache.changing(captured=True):
+            self._order = self._all = None
             fresh = {_key(each.metadata): each for each in objects}
             for key in self._kept.keys() - fresh.keys():
                 self._remove(self._kept.pop(key))
             for each in objects:
                 self._take(each)
+            self._noted()
 
     def put(self, item: Kept) -> None:
         """Add or update an object. If no field has changed that Phalanx reads, it is stored but no reader is woken."""
@@ -114,17 +115,20 @@ class Table(Generic[Kept]):
                 self._all = None
                 self._renewed(item)
                 return
-        with self._changing():
+        with self._cache.changing(captured=True):
             self._take(item)
+            self._noted()
 
     def drop(self, item: Kept) -> None:
         """Remove an object."""
         key = _key(item.metadata)
-        with self._changing():
+        with self._cache.changing(captured=True):
             if (old := self._kept.pop(key, None)) is not None:
                 if self._order is not None:
                     del self._order[bisect_left(self._order, key)]
+                self._all = None
                 self._remove(old)
+            self._noted()
 
     def get(self, namespace: str, name: str) -> Kept | None:
         """Return an object; None if it does not exist."""
@@ -138,13 +142,6 @@ class Table(Generic[Kept]):
             self._all = tuple(map(self._kept.__getitem__, self._order))
         return self._all
 
-    @contextmanager
-    def _changing(self) -> Iterator[None]:
-        with self._cache.changing(captured=True):
-            self._all = None
-            yield
-            self._noted()
-
     def _take(self, item: Kept) -> None:
         key = _key(item.metadata)
         old = self._kept.get(key)
@@ -152,6 +149,7 @@ class Table(Generic[Kept]):
             if old is None and self._order is not None:
                 insort(self._order, key)
             self._kept[key] = item
+            self._all = None
             self._added(item)
 
     def _noted(self) -> None:
@@ -191,7 +189,7 @@ class Nodes(Table[Node]):
         return self._found
 
     def _added(self, item: Node) -> None:
-        _readable(f"Node {item.metadata.name}", self._capture.put_node, item)
+        _readable("Node", item.metadata.name, self._capture.put_node, item)
         self._count(item.metadata.name, known_labels(item))
 
     def _remove(self, item: Node) -> None:
@@ -268,13 +266,14 @@ class Pods(Table[Pod]):
         return len(self._groups.get(group, {}).get(kind, ()))
 
     def _added(self, item: Pod) -> None:
-        _readable(f"Pod {item.key}", self._capture.put_pod, item)
+        key = item.key
+        _readable("Pod", key, self._capture.put_pod, item)
         self.schedulers.put(item)
         named = self._groups_of(item)
-        if self._named.get(item.key) != named:
-            self._leave(item.key)
+        if self._named.get(key) != named:
+            self._leave(key)
         if named[0]:
-            self._named[item.key] = named
+            self._named[key] = named
         self._group(item)
         self._note(item)
 
@@ -283,9 +282,10 @@ class Pods(Table[Pod]):
         self._note(item)
 
     def _group(self, item: Pod) -> None:
-        groups, kind = self._named.get(item.key, ((), None))
+        key = item.key
+        groups, kind = self._named.get(key, ((), None))
         for group in groups:
-            self._groups.setdefault(group, {}).setdefault(kind, {})[item.key] = item
+            self._groups.setdefault(group, {}).setdefault(kind, {})[key] = item
 
     def _remove(self, item: Pod) -> None:
         self._capture.drop_pod(item.key)
@@ -314,7 +314,7 @@ class Pods(Table[Pod]):
 Readable = TypeVar("Readable")
 
 
-def _readable(what: str, put: Callable[[Readable], None], item: Readable) -> None:
+def _readable(kind: str, name: str, put: Callable[[Readable], None], item: Readable) -> None:
     """Pass an object to the capture by `put`. If its quantities cannot be parsed, log it and go on.
 
     Then a new node offers no capacity, a known node keeps its last readable state, and a pod takes no capacity.
@@ -322,7 +322,7 @@ def _readable(what: str, put: Callable[[Readable], None], item: Readable) -> Non
     try:
         put(item)
     except ValueError as error:
-        log.warning("%s is left out of account: %s", what, error)
+        log.warning("%s %s is left out of account: %s", kind, name, error)
 
 
 def _alike(old: HasMetadata, new: HasMetadata) -> bool:

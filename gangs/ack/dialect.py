@@ -54,10 +54,6 @@ class AckDialect:
         """Return the gang of a pod that names a JobNetworkTopology; None for any other pod."""
         return gang_of(pod)
 
-    def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
-        """Return "": in ACK Lingjun's dialect no key exempts a pod from eviction."""
-        return ""
-
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
         """Return one gang for each gang name on pods and Jobs. JobNetworkTopologies without pods are checked, too."""
         findings, gangs = Findings(), list[Gang]()

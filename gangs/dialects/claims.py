@@ -5,10 +5,10 @@ dialect, whose workloads another system in the cluster handles, claims none.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gangs.coexistence.ownership import NOTHING, CededToOthers, admitted_by_us, systems_ceded_to
-from gangs.dialects.protocol import Dialect, Grouping
+from gangs.dialects.protocol import Dialect, Exempting, Grouping
 from gangs.dialects.table import DIALECTS
 from gangs.model import GangKey
 from gangs.sources import Sources
@@ -19,8 +19,11 @@ from kube.objects import Pod
 _WRITTEN_FIRST = {first.name: (first, *(each for each in DIALECTS if each is not first)) for first in DIALECTS}
 """By the dialect in a pod's label `phalanx.dev/dialect`: the order in which dialects are tried, this dialect first."""
 
-_NAMING_LABELS = frozenset(key for dialect in DIALECTS for key in dialect.pod_keys.labels)
-_NAMING_ANNOTATIONS = frozenset(key for dialect in DIALECTS for key in dialect.pod_keys.annotations)
+_EXEMPTING = tuple(each for each in DIALECTS if isinstance(each, Exempting))
+_KEYS = [(each, frozenset(each.pod_keys.labels), frozenset(each.pod_keys.annotations)) for each in DIALECTS]
+"""Each dialect with the labels and the annotations by which pods name gangs in it."""
+_NAMING_LABELS = frozenset[str]().union(*(labels for _, labels, _ in _KEYS))
+_NAMING_ANNOTATIONS = frozenset[str]().union(*(annotations for _, _, annotations in _KEYS))
 
 Claim = tuple[Dialect, GangKey]
 """The dialect that claims a pod, and the gang that the pod names."""
@@ -37,6 +40,22 @@ def names_nothing(pod: Pod) -> bool:
         and _NAMING_LABELS.isdisjoint(meta.labels)
         and _NAMING_ANNOTATIONS.isdisjoint(meta.annotations)
     )
+
+
+def gangs_named(pod: Pod) -> Iterator[Claim]:
+    """Yield each dialect in which the pod names a gang, with this gang, in the order of `DIALECTS`.
+
+    Only dialects of which the pod has a key are asked, because `Dialect.gang_of` is much slower than the look-up.
+    """
+    if names_nothing(pod):
+        return
+    meta = pod.metadata
+    for dialect, labels, annotations in _KEYS:
+        by_field = dialect.pod_keys.fields and pod.spec.scheduling_group is not None
+        if by_field or not (labels.isdisjoint(meta.labels) and annotations.isdisjoint(meta.annotations)):
+            key = dialect.gang_of(pod)
+            if key is not None:
+                yield dialect, key
 
 
 def dialect_of(pod: Pod, left: CededToOthers = NOTHING) -> Claim | None:
@@ -87,7 +106,7 @@ def parts_of(gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
 
 def protected(pod: Pod) -> str:
     """Return why a dialect's rules exempt the pod from eviction; "" if none does. The pod may belong to no gang."""
-    return next((reason for dialect in DIALECTS if (reason := dialect.protected(pod))), "")
+    return next((reason for dialect in _EXEMPTING if (reason := dialect.protected(pod))), "")
 
 
 def pods_by_dialect(pods: Sequence[Pod], left: CededToOthers) -> dict[str, list[Pod]]:
@@ -108,9 +127,17 @@ def by_dialect(pods: Sequence[Pod], claims: Sequence[Claim | None], left: CededT
     seen: defaultdict[str, list[Pod]] = defaultdict(list)
     for pod, claim in zip(pods, claims, strict=True):
         for dialect in DIALECTS:
-            if claim[0] is dialect if claim is not None else dialect.name not in left.to:
+            if readable_by(dialect, claim, left):
                 seen[dialect.name].append(pod)
     return seen
+
+
+def readable_by(dialect: Dialect, claim: Claim | None, left: CededToOthers) -> bool:
+    """Whether a dialect may read a pod: it claims the pod, or no dialect claims the pod and this one is not ceded.
+
+    :param claim: the result of `dialect_of` for the pod.
+    """
+    return claim[0] is dialect if claim is not None else dialect.name not in left.to
 
 
 def succeeded(pods: Sequence[Pod], left: CededToOthers) -> Counter[GangKey]:

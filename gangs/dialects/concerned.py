@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 
 import msgspec
 
-from gangs.dialects.claims import names_nothing
+from gangs.dialects.claims import gangs_named
 from gangs.dialects.protocol import Grouping
 from gangs.dialects.table import DIALECTS, GROUPING
 from gangs.held_nodes import held_node
@@ -67,12 +67,7 @@ def _places(pod: Pod) -> Iterator[Hashable]:
         stem, dash, end = owner.name.rpartition("-")
         if owner.kind == "ReplicaSet" and dash and end == meta.labels.get(TEMPLATE_HASH):
             yield _MADE, meta.namespace, stem
-    if names_nothing(pod):
-        return
-    for dialect in DIALECTS:
-        key = dialect.gang_of(pod)
-        if key is None:
-            continue
+    for dialect, key in gangs_named(pod):
         yield key
         yield _SPEAKING, dialect.name
         if (grouping := GROUPING.get(dialect.name)) is not None:

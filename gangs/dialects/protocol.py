@@ -35,9 +35,6 @@ class Dialect(Protocol):
     def gang_of(self, pod: Pod) -> GangKey | None:
         """Return the gang that the pod names by its labels and annotations; None if it names none in this dialect."""
 
-    def protected(self, pod: Pod) -> str:
-        """Return why a key or rule of this dialect exempts the pod from eviction; "" if none does."""
-
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
         """Return the gangs of this dialect, with faults and advice. An invalid gang appears only as faults.
 
@@ -94,6 +91,14 @@ class Grouping(Protocol):
 
         Return None if the pod can be read with the pods of its own gang alone.
         """
+
+
+@runtime_checkable
+class Exempting(Protocol):
+    """A dialect in which users exempt pods from eviction by a label."""
+
+    def protected(self, pod: Pod) -> str:
+        """Return the label that exempts the pod from eviction; "" if it has none. The pod may belong to no gang."""
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from gangs.coexistence.ownership import CededToOthers
 from gangs.coexistence.running_schedulers import FIELD, advice_on
-from gangs.dialects.claims import ceded_to_others, dialect_of, pods_by_dialect, succeeded
+from gangs.dialects.claims import ceded_to_others, dialect_of, pods_by_dialect, readable_by, succeeded
 from gangs.dialects.protocol import Dialect
 from gangs.dialects.reading import described, read_by
 from gangs.dialects.table import DIALECTS, OWN
@@ -28,6 +28,7 @@ from gangs.sources import NAME_FIELD, Sources
 from gangs.workloads.kind_table import ROW, row_of
 from gangs.workloads.later_pods.pods_to_come import example_pods
 from gangs.workloads.pod_templates import controlled, templates
+from kube.kept_objects import kept_object
 from kube.keys import GROUP, WORKLOAD
 from kube.objects import Pod
 
@@ -47,7 +48,8 @@ def review(manifest: Manifest, sources: Sources, *, exists: bool = False) -> tup
         arriving = arrival(manifest, sources)
         return list(arriving.faults), list(arriving.advice)
     try:
-        standing = sources.having(manifest if exists else as_admitted(manifest, sources))
+        # each dialect reads the reviewed object, so what is computed from it is kept
+        standing = sources.having(kept_object(manifest if exists else as_admitted(manifest, sources)))
         findings = _review_object(manifest, standing, ceded_to_others(sources))
     except MalformedError as error:
         return [error.fault], []
@@ -85,7 +87,7 @@ def arrival(manifest: Manifest, sources: Sources) -> Arrival:
     dialect, key = claim
     others = [each for each in sources.pods if not each.metadata.name or each.key != pod.key]
     standing = replace(sources, pods=[*others, pod])
-    pods = pods_by_dialect(standing.pods, left)[dialect.name]
+    pods = [each for each in standing.pods if readable_by(dialect, dialect_of(each, left), left)]
     reading = read_by(dialect, replace(standing, pods=pods), known_topologies(standing), key)
     findings = _about(pod_ref(pod), reading)
     _add_bystanders(pod_ref(pod), key, reading, findings, partial(dialect.pod_keys.naming, pod))

@@ -5,7 +5,7 @@ from collections.abc import Container, Hashable, Iterable, KeysView, Mapping, Se
 from dataclasses import dataclass
 
 from gangs.coexistence.ownership import CededToOthers, admitted_by_us
-from gangs.dialects.claims import dialect_of, names_nothing
+from gangs.dialects.claims import dialect_of, gangs_named
 from gangs.dialects.table import DIALECTS, GROUPING
 from gangs.incremental.dependencies import ReadInput, pods_of_job
 from gangs.model import GangKey
@@ -231,9 +231,7 @@ class KeptPods:
 def _known(pod: Pod, left: CededToOthers) -> _Known:
     owner = job_owner(pod)
     job = (pod.metadata.namespace, owner.name) if owner is not None else None
-    if names_nothing(pod):
-        return _Known(pod, None, {}, job=job)
-    named = {dialect.name: key for dialect in DIALECTS if (key := dialect.gang_of(pod)) is not None}
+    named = {dialect.name: key for dialect, key in gangs_named(pod)}
     ours = dialect_of(pod, left) if named else None
     found = ours or (dialect_of(pod) if named and left.to else None)
     if found is None:

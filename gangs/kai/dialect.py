@@ -44,10 +44,6 @@ class KaiDialect:
         """
         return members.gang_of(pod)
 
-    def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
-        """Return "": in KAI Scheduler's dialect no key exempts a pod from eviction."""
-        return ""
-
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
         """Return one gang for each PodGroup, and for each workload or single pod that only names a topology policy."""
         findings, gangs = Findings(), list[Gang]()

@@ -64,10 +64,6 @@ class KueueDialect:
         """
         return units.gang_of(pod)
 
-    def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
-        """Return "": in Kueue's dialect no key exempts a pod from eviction."""
-        return ""
-
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
         """Return the gangs of workloads, of pod groups, and of single pods."""
         findings, gangs = Findings(), dict[GangKey, Gang]()

@@ -30,10 +30,6 @@ class NativeDialect:
         """Return the key of the PodGroup that the pod names; None if it names none, or one that Phalanx created."""
         return units.gang_of(pod)
 
-    def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
-        """Return "": no field of this API exempts a pod from eviction."""
-        return ""
-
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
         """Return one gang for each PodGroup, or for all PodGroups below one CompositePodGroup."""
         findings, gangs = Findings(), list[Gang]()

@@ -75,10 +75,6 @@ class PhalanxDialect:
         name = makers.gang_name(maker.name, makers.part_of(pod)) if maker else pod.metadata.labels.get(keys.GANG)
         return GangKey(NAME, pod.metadata.namespace, name) if name else None
 
-    def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
-        """Return "": in Phalanx's own dialect no key exempts a pod from eviction."""
-        return ""
-
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
         """Return the gangs of Gang objects, of workloads, and of pods whose Gang object or workload does not exist.
 

@@ -54,10 +54,6 @@ class RunaiDialect:
         name = workloads.gang_of(pod) or owned_pods.owner_of(pod)
         return GangKey(NAME, pod.metadata.namespace, name) if name else None
 
-    def protected(self, pod: Pod) -> str:  # noqa: ARG002 -- the protocol's signature
-        """Return "": in Run:ai's dialect no key exempts a pod from eviction."""
-        return ""
-
     def read(self, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None) -> Reading:
         """Return one gang for each workload with Run:ai's annotations, and for each controller whose pods have them."""
         findings = Findings()

@@ -177,7 +177,10 @@ def expected_of(manifest: Manifest) -> int:
 
 def controller_of(pod: Pod) -> OwnerReference | None:
     """Return the owner that controls the pod; None if there is none."""
-    return next((owner for owner in pod.metadata.owner_references if owner.controller), None)
+    for owner in pod.metadata.owner_references:
+        if owner.controller:
+            return owner
+    return None
 
 
 def job_owner(pod: Pod) -> OwnerReference | None:

@@ -18,7 +18,7 @@ import yaml
 from thorough import parts
 from written import documents, pod
 
-from gangs.dialects.claims import ceded_to_others, dialect_of, names_nothing
+from gangs.dialects.claims import ceded_to_others, dialect_of, gangs_named, names_nothing
 from gangs.dialects.expanding import expanded
 from gangs.dialects.protocol import Dialect
 from gangs.dialects.reading import read_all, read_by
@@ -328,6 +328,9 @@ def test_no_dialect_finds_a_gang_of_a_pod_without_the_keys_that_name_one() -> No
     unnamed = [each for each in world().pods.values() if names_nothing(each)]
     assert 0 < len(unnamed) < len(world().pods) / 2
     assert all(dialect.gang_of(each) is None for dialect in DIALECTS for each in unnamed)
+    for each in world().pods.values():
+        by_all = [(dialect, key) for dialect in DIALECTS if (key := dialect.gang_of(each)) is not None]
+        assert list(gangs_named(each)) == by_all
 
 
 def test_a_status_that_decides_nothing_has_no_gang_read_again() -> None:

@@ -186,6 +186,17 @@ def test_a_job_is_patched_without_a_look_at_any_pod_or_at_other_jobs(way: Way, o
     assert len(crowded.seen) <= MOST
 
 
+def test_a_new_job_is_reviewed_without_a_look_at_other_jobs(way: Way) -> None:
+    """The first review builds indexes of all Jobs. They are still there for the next review."""
+    crowded = Peopled(way, 0, 0, gangs=300)
+    (job,) = (each for each in way.objects(0) if each["kind"] == "Job")
+    request = AdmissionRequest("1", "CREATE", GroupVersionResource("batch", "v1", "jobs"), object=job)
+    for _ in range(2):
+        crowded.seen.clear()
+        assert isinstance(dispatch.validate(request, crowded, _unforeseen), Admitted)
+    assert len(crowded.seen) <= MOST
+
+
 def test_queues_of_other_cohorts_are_not_looked_at() -> None:
     crowded = Crowded(WAYS["a queue of Kueue"], 10)
     crowded.admitted()
@@ -201,8 +212,8 @@ def test_queues_of_other_cohorts_are_not_looked_at() -> None:
 class Peopled(Crowded):
     """The crowd of gangs, with pods of all gangs and pods of no gang, as the watch cache keeps them."""
 
-    def __init__(self, way: Way, siblings: int, others: int) -> None:
-        super().__init__(way, 10)
+    def __init__(self, way: Way, siblings: int, others: int, gangs: int = 10) -> None:
+        super().__init__(way, gangs)
         self._pods = Pods(Unheard(), Capture(), places_of)
         self.handed = 0
         """How many pods were handed out."""

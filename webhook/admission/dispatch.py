@@ -18,6 +18,7 @@ from gangs.workloads.kind_table import WORKLOADS
 from gangs.workloads.user_defined_kinds import with_row
 from kube import keys
 from kube.catalog import ObjectKey
+from kube.kept_objects import kept_object
 from webhook.admission import absent_schedulers, arriving_pods, object_reviews, suspending
 from webhook.admission.arriving_pods import Foretell
 from webhook.admission.object_reviews import Forecast
@@ -97,7 +98,7 @@ def described(request: AdmissionRequest, picture: Picture, forecast: Forecast) -
     changed = _workload(request, sources.changed(coming))
     if isinstance(changed, Refused):
         return changed
-    manifest = jsonpatch.apply_patch(_object(request), list(changed.patch))
+    manifest = jsonpatch.apply_patch(dict(_object(request)), list(changed.patch))
     answer = _validated(structs.replace(request, object=manifest), picture, forecast, coming)
     return replace(answer, patch=changed.patch) if isinstance(answer, Admitted) else answer
 
@@ -179,13 +180,13 @@ def _automatic(sources: Sources, namespace: str) -> Sources:
 def _object(request: AdmissionRequest) -> Manifest:
     if request.object is None:
         raise BadReview(f"{request.operation} of {request.resource.resource} without an object")
-    return request.object
+    return kept_object(request.object)
 
 
 def _old(request: AdmissionRequest) -> Manifest:
     if request.old_object is None:
         raise BadReview(f"{request.operation} of {request.resource.resource} without its old object")
-    return request.old_object
+    return kept_object(request.old_object)
 
 
 def _without_pods(picture: Picture) -> Sources:

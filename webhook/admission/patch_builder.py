@@ -3,7 +3,6 @@
 If a patch did not apply, the API server would reject the object, even if the failurePolicy is Ignore.
 """
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -91,12 +90,12 @@ class PatchBuilder:
         return MalformedError(Fault(ref_of(self._original), ".".join(path), "is not a mapping", "write a mapping"))
 
     def _add(self, path: Sequence[str], value: Any) -> None:
-        self._operations.append({"op": "add", "path": _pointer(path), "value": copy.deepcopy(value)})
+        self._operations.append({"op": "add", "path": _pointer(path), "value": _copied(value)})
 
 
-def _copied(manifest: Mapping[str, Any]) -> Any:
-    """Return a deep copy of the manifest. Encoding and decoding it takes a tenth of the time of `copy.deepcopy`."""
-    return msgspec.json.decode(msgspec.json.encode(manifest))
+def _copied(value: Any) -> Any:
+    """Return a deep copy of a value of JSON. Encoding and decoding it takes a tenth of the time of `copy.deepcopy`."""
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def _pointer(path: Sequence[str]) -> str:
