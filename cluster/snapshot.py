@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from cluster.classes import RuntimeClass
+from cluster.classes import IMPLICIT_RESOURCE, RuntimeClass
 from cluster.devices.claims import Devices
 from cluster.devices.extended_resources import provided_by_classes
 from cluster.evictable_pods import EvictablePods, joined
@@ -82,7 +82,8 @@ class Snapshot:
         pods of gangs that ignore claims have such requests when they are planned (docs/decisions/0046).
         """
         requests = pod_requests(pod)
-        if "/" not in "".join(requests):
+        classes = self.device_classes
+        if not any(name in classes or name.startswith(IMPLICIT_RESOURCE) for name in requests):
             return requests
         provided = provided_by_classes(pod.spec, self.device_classes, self.allocatable_resources)
         return {name: amount for name, amount in requests.items() if name not in provided}

@@ -191,6 +191,11 @@ def _semver(text: str, normalize: bool = False) -> dict[str, str]:  # noqa: FBT0
     return {_SEMVER: _normal(text)}
 
 
+def is_version(text: str) -> bool:
+    """Return whether the text is a semantic version, as the API server requires of a device's attribute."""
+    return _VERSION.fullmatch(text) is not None
+
+
 def _normal(text: str) -> str:
     """Return a semantic version without its build metadata, which comparisons ignore."""
     if not _VERSION.fullmatch(text):

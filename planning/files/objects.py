@@ -43,6 +43,7 @@ from kube.quantities import countable
 from kube.requests import quantities
 from planning.files.checks import asking_on, wrong_fields, wrong_kind
 from planning.files.documents import Document, Mistake
+from planning.files.valid_devices import wrong_devices
 from planning.files.valid_metadata import wrong_names, wrong_times
 from planning.messages.wording import listed
 from solver.deadline import NO_DEADLINE, Deadline
@@ -250,7 +251,8 @@ def _read(document: Document, group_kind: _GroupKind, objects: Objects) -> None:
             named = ObjectMeta(name=key[3], namespace=key[2])
             objects.typed[key] = _allowing_nothing(PodDisruptionBudget(named), [_SELECTOR])
         return
-    found = (*wrong_times(document.manifest), *_wrong_quantities(value)) or wrong_fields(document.manifest)
+    parsed = (*wrong_times(document.manifest), *_wrong_quantities(value), *wrong_devices(value))
+    found = parsed or wrong_fields(document.manifest)
     wrong = [_mistake(document, path, problem) for path, problem in found]
     objects.mistakes += wrong
     if not wrong:

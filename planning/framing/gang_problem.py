@@ -56,9 +56,9 @@ class UnknownLevelError(Exception):
 
 
 _EVICTIONS = "some evictions of pods with devices"
-"""What planning does not consider if the amounts that evictions free are not all known (`planning.devices.columns`)."""
+"""The note of a plan if the amounts that evictions free are not all known (`planning.devices.columns`)."""
 _ROUNDED = "the last digits of very large amounts"
-"""What planning does not consider if amounts are rounded (`planning.framing.amounts`)."""
+"""The note of a plan if amounts are rounded (`planning.framing.amounts`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,8 +118,9 @@ def refused(
     found: list[Message | Names | str] = [*map(_misfit, misfits), *map(_near, answer.nearest[:_NEAREST_SHOWN]), *kept]
     text = Message.of(need, ": ", joined("; ", found)) if found else Message.of(need)
     if answer.proof is Proof.UNPROVEN:
-        when = "" if in_part else " in the time given"
-        return Message.of(f"no placement found{when}, and not proven that there is none; ", text)
+        if in_part:
+            return Message.of("no placement found, and not proven that there is none; ", text)
+        return Message.of("no placement found in the time given, and not proven that there is none; ", text)
     return text
 
 
