@@ -66,6 +66,8 @@ class Profiles:
     in_devices: Vector = ()
     _served: dict[object, frozenset[Vector]] = field(default_factory=dict)
     bounded: bool = False
+    _found: dict[object, tuple[Vector, bool]] = field(default_factory=dict)
+    """By content of a node: the amounts, and whether they are exact. Many nodes have equal contents."""
 
     @classmethod
     def of(cls, members: Mapping[Profile, int], inventory: Inventory, nodes: Sequence[NodeDevices]) -> "Profiles":
@@ -99,7 +101,7 @@ class Profiles:
         Raises `NotPlannedError` if there is none. `families`: choices of weights.
         """
         for weights in (*([each] for each in families), families):
-            found = replace(self, rows=_rows(self.in_devices, weights))
+            found = replace(self, rows=_rows(self.in_devices, weights), _found={})
             if all(found.is_exact(each) for each in nodes):
                 return found
         raise NotPlannedError("different claims with constraints for the same devices")
@@ -117,9 +119,29 @@ class Profiles:
 
         If members are weighed by their devices, free devices count that are too few for a further member.
         """
-        vectors = self.served(node)
-        most = (max(self._sum(row, vector) for vector in vectors) for row in self.rows)
-        return tuple(amount + self._left_over(row, amount, node) for row, amount in zip(self.rows, most, strict=True))
+        return self._of(node)[0]
+
+    def is_exact(self, node: NodeDevices) -> bool:
+        """Return whether the amounts allow just those numbers of members that the node can serve."""
+        return self._of(node)[1]
+
+    def _of(self, node: NodeDevices) -> tuple[Vector, bool]:
+        key = node.key
+        if key not in self._found:
+            vectors = self.served(node)
+            most = (max(self._sum(row, vector) for vector in vectors) for row in self.rows)
+            amounts = tuple(each + self._left_over(row, each, node) for row, each in zip(self.rows, most, strict=True))
+            self._found[key] = amounts, self._allows_only(vectors, amounts)
+        return self._found[key]
+
+    def _allows_only(self, vectors: frozenset[Vector], amounts: Vector) -> bool:
+        """Return whether the amounts allow just these numbers of members."""
+        tops = [max(vector[place] for vector in vectors) for place in range(len(self.every))]
+        return all(
+            vector in vectors
+            for vector in product(*(range(top + 1) for top in tops))
+            if all(self._sum(row, vector) <= most for row, most in zip(self.rows, amounts, strict=True))
+        )
 
     def _left_over(self, row: Vector, amount: int, node: NodeDevices) -> int:
         """Return how many more devices are free than members of the row can use, but not enough for a further member.
@@ -154,16 +176,6 @@ class Profiles:
     def asked(self, place: int) -> tuple[int, ...]:
         """Return the amount of each resource that a member of the profile at this position asks for."""
         return tuple(row[place] for row in self.rows)
-
-    def is_exact(self, node: NodeDevices) -> bool:
-        """Return whether the amounts allow just those numbers of members that the node can serve."""
-        vectors, amounts = self.served(node), self.amounts(node)
-        tops = [max(vector[place] for vector in vectors) for place in range(len(self.every))]
-        return all(
-            vector in vectors
-            for vector in product(*(range(top + 1) for top in tops))
-            if all(self._sum(row, vector) <= most for row, most in zip(self.rows, amounts, strict=True))
-        )
 
     def _sum(self, row: Vector, vector: Vector) -> int:
         every = zip(row, self.multiples, vector, strict=True)
