@@ -61,7 +61,7 @@ every-test: $(STAMP)
 	$(BIN)/pytest $(BY_FILE) -m "$(FAST)"
 	$(BIN)/pytest $(BY_FILE) --numprocesses $(CONTROL_PLANES) -m "$(SLOW)"
 
-test-fast: $(STAMP) ## The tests that need no control plane and no minutes
+test-fast: page $(BROWSER) ## The tests that need no control plane and no minutes
 	$(BIN)/pytest $(BY_FILE) --numprocesses $(FAST_PROCESSES) -m "$(FAST)"
 
 # One seed is replayed and minimised; without one, so many fresh ones are run.
