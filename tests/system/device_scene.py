@@ -11,7 +11,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -53,6 +53,7 @@ MERGE = "application/merge-patch+json"
 NODES = ("n0", "n1", "n2", "n3")
 DEVICES = 4
 """The number of devices of each node."""
+_ATTEMPTS = 5
 PATIENCE = 120.0
 """Seconds. Only a test that fails takes so long."""
 AUDIT = """apiVersion: audit.k8s.io/v1
@@ -185,7 +186,11 @@ class DeviceScene:
     def clear(self) -> None:
         """Remove workloads, pods, claims and rules."""
         self.plane.request("DELETE", "/apis/batch/v1/namespaces/default/jobs?propagationPolicy=Background")
-        self.plane.request("DELETE", f"{DEFAULT}/pods?gracePeriodSeconds=0")
+        # One request deletes all pods; on a busy machine the API server gives up after a minute.
+        for _ in range(_ATTEMPTS):
+            with suppress(OSError):
+                self.plane.request("DELETE", f"{DEFAULT}/pods?gracePeriodSeconds=0")
+                break
         self.plane.request("DELETE", GANGS)
         self.wait(lambda: not self.pods(), "the pods to be gone")
         for each in self.claims():
