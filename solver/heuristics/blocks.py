@@ -161,7 +161,10 @@ def _in_slices(instance: Instance, seats: Sequence[Seat], rules: Sequence[tuple[
 
 
 def _block(instance: Instance, level: int, parts: Iterable["Block | Run"], seats: Iterable[Sequence[Seat]]) -> Block:
-    """Return the parts as a block of `level`, with the nodes of the pinned members among `seats`."""
+    """Return a block of `level` with these parts. The nodes of its pinned members are its pinned nodes.
+
+    `seats`: the identities of all members of the block, pending and pinned, in several sequences.
+    """
     pinned = frozenset[int]()
     if instance.pinned:
         members = (instance.member(seat).node for each in seats for seat in each)

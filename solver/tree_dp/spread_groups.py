@@ -176,9 +176,12 @@ def possible_emptiest(
     No number above the range is possible, because members are too few, or because some group has no capacity for more.
     No number below the range is possible, because then the other groups cannot take all members that must be placed.
 
-    `opened`: the groups with capacity for members that count. `least`: how many members certainly come that the
-    constraint both counts and limits. `most`: how many members that count come at most. `counts`: the present pods by
-    group; None: those of `spread`.
+    The constraint counts a member if its selector matches the member. The constraint limits a member if the member
+    itself has the constraint.
+
+    `opened`: the groups with capacity for members that the constraint counts. `least`: the number of members that a
+    plan must place and that the constraint both counts and limits. `most`: the largest number of members that a plan
+    can place and that the constraint counts. `counts`: the present number of pods in each group; None: `spread.counts`.
     """
     counts = spread.counts if counts is None else counts
     if spread.from_zero:
