@@ -225,7 +225,7 @@ class _EachGang:
     known: KnownAnswers = field(default_factory=KnownAnswers)
 
     def same_priority(self, gangs: tuple[Gang, ...], start: Taken) -> SamePriority:
-        """Return the `SamePriority` of these gangs: the gangs, and the functions that state and solve their problems."""
+        """Return the `SamePriority` of these gangs: the gangs, with the functions that state and solve their problems."""
         return SamePriority(
             gangs,
             start,
@@ -322,7 +322,7 @@ def _answer(
     gang: Gang, snapshot: Snapshot, framing: Framing, limits: Limits, known: KnownAnswers | None = None
 ) -> Answer:
     """Return the solver's answer for the gang. If members have affinity or spread rules about each other, a plan is
-    also checked against these rules.
+    also checked against them.
     """
     if not framing.among_members and not framing.problem.spreads:
         if known is not None:

@@ -1,6 +1,6 @@
 """Simulates the counts of one hard topology spread constraint while pods are bound one after the other.
 
-Rule: kube-scheduler's PodTopologySpread. At the moment of a binding it compares the pod's domain with the emptiest one.
+Rule: when kube-scheduler's plugin PodTopologySpread binds a pod, it compares the pod's domain with the emptiest domain.
 """
 
 from collections import Counter
