@@ -225,7 +225,7 @@ class _EachGang:
     known: KnownAnswers = field(default_factory=KnownAnswers)
 
     def same_priority(self, gangs: tuple[Gang, ...], start: Taken) -> SamePriority:
-        """Return the `SamePriority` of these gangs: the gangs, with the functions that state and solve their problems."""
+        """Return the gangs of one priority, with the functions that state and solve their problems."""
         return SamePriority(
             gangs,
             start,
