@@ -83,9 +83,10 @@ def _of(pods: int | tuple[int, int], required: str | None, preferred: str | None
 
 
 def _evicting(pods: int, required: str | None, preferred: str | None, priority: int = PREEMPTOR) -> Draw:
-    """Return a function that draws a gang whose pods each need a whole host, so that it must evict.
+    """Return a function that draws a gang whose pods each need a whole host, so that the gang can start only after
+    evictions.
 
-    The pods need fewer GPUs if too few hosts can be freed by evictions.
+    If evictions can free too few hosts, the pods need fewer GPUs.
     """
 
     def draw(_rng: Random, room: Room) -> tuple[Gang, ...]:

@@ -238,7 +238,7 @@ def _pods(each: _Running, names: list[str]) -> Iterator[Pod]:
 
 
 def container(ask: Ask) -> Container:
-    """Return a container with these requests."""
+    """Return a container that requests the amounts in `ask`."""
     requests: dict[str, str | int | float] = {"cpu": f"{ask.millicores}m", "memory": f"{ask.mebibytes}Mi"}
     if ask.gpus:
         requests["nvidia.com/gpu"] = ask.gpus

@@ -41,8 +41,8 @@ _LATER = since(SolvePhase.ROOM)
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The first goal that is not proven: its value in the plan and its bound. If there is no plan at all, `goal` is
-    "plan".
+    """The first goal of a plan that is not proven: its value, and the best value that no proof rules out (its bound).
+    If there is no plan at all, `goal` is "plan".
     """
 
     goal: str

@@ -27,7 +27,9 @@ For several gangs, the first values are 0 for each gang with a place and 1 for e
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """A proven result of the naive model, and the seconds that it took. `values` None: there is no plan."""
+    """A result that the naive model has proven, and the seconds that the proof took. `values`: the goal values of the
+    best plan; None: it is proven that there is no plan.
+    """
 
     values: Values | None
     seconds: float
@@ -35,7 +37,7 @@ class Proven:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """The naive model proved nothing within `seconds`."""
+    """The result of a run in which the naive model has proven neither a plan nor its absence within `seconds`."""
 
     seconds: float
 

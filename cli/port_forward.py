@@ -41,10 +41,9 @@ def port_forward(kubeconfig: str | None) -> Iterator[str]:
 
 
 def _port(output: Iterable[str]) -> str:
-    """Return the number of the local port, which kubectl prints when it listens there.
+    """Return the number of the local port on which kubectl listens, from the lines that it prints.
 
-    :param output: the lines that kubectl prints.
-    :raises click.ClickException: kubectl ended without listening.
+    :param output: the lines that kubectl prints. :raises click.ClickException: kubectl ended without listening.
     """
     lines = list[str]()
     for line in output:

@@ -322,7 +322,8 @@ def _shows_release(pod: Pod) -> bool:
 
 
 def _may_come(pod: Pod, node: Node) -> bool:
-    """Whether the pod really takes capacity on this node: it is bound or nominated there, or its own rules allow it.
+    """Whether a pod that names this node really takes capacity there: the pod is bound or nominated to the node, or its
+    own node rules allow the node.
 
     So an annotation alone takes no capacity on a node that the pod's node selector or affinity excludes.
     """

@@ -23,7 +23,7 @@ _BARE = ("cpu", "memory", "ephemeral-storage")
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """The charge of pods to a quota. `pods`: how many of them the quota counts.
+    """The amounts that a ResourceQuota counts for some pods. `pods`: how many of the pods the quota counts.
 
     `amounts`: by the quota's own name of a resource, such as "requests.cpu", the charged amount in base units.
     """

@@ -38,8 +38,8 @@ class RoomColumns:
         self._columns: dict[str, RoomColumn] = {}
 
     def after(self, states: Sequence[NodeState], changed: Iterable[int]) -> "RoomColumns":
-        """Return the columns of the next snapshot, which has the same nodes. They are computed from the columns of this
-        snapshot, on demand.
+        """Return the columns of the next snapshot, which has the same nodes. Each column is computed from the present
+        column when it is first read.
 
         :param states: the nodes of the next snapshot.
         :param changed: the positions of the nodes that have changed.

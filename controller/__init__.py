@@ -1,4 +1,5 @@
-"""The controller carries out plans and keeps them valid: nominate, evict, verify, release, monitor. The only writer.
+"""The controller carries out plans and keeps them valid: nominate, evict, verify, release, monitor. No other server of
+Phalanx writes to the cluster.
 
 Start with `loop`. Every reconcile reads a snapshot (`cluster_view`) and finds the step that is due for each gang
 (`reconcile_states`, by the protocol in `release`). `scheduling` plans the gangs that need a plan, `acting` carries out

@@ -28,7 +28,9 @@ from kube.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """All inputs of one reconcile. `live`: every pod that exists and has not finished, by UID."""
+    """The snapshot, the gangs and all other inputs that one reconcile reads. `live`: every pod that exists and has not
+    finished, by UID.
+    """
 
     sources: Sources
     reading: Reading

@@ -113,7 +113,7 @@ class ErrorBackoff:
                 self._errors.pop((key, activity), None)
 
     def forget(self, key: GangKey) -> None:
-        """Forget a gang that no longer exists."""
+        """Drop the back-off of a gang that no longer exists."""
         for activity in Activity:
             self._errors.pop((key, activity), None)
 

@@ -359,7 +359,9 @@ def holds_meanwhile(gang_state: ReconcileState) -> bool:
 
 
 def _undecided(gang_state: ReconcileState) -> ReconcileState:
-    """Return the state of a gang that needs no plan. It is the same object if its report waits for further members."""
+    """Return the state of a gang that needs no plan, without a decision. If the gang's report waits for further
+    members, the same object is returned.
+    """
     return gang_state if gang_state.arriving else _begun(gang_state, None)
 
 

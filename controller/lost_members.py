@@ -129,7 +129,7 @@ class LostMembers:
             self._read[key] = read
 
     def forget(self, key: GangKey) -> None:
-        """Forget the gang and its lost members."""
+        """Drop the record of the gang's lost members."""
         for memory in (self._read, self._lost, self._made):
             memory.pop(key, None)
         self._refused.discard(key)
@@ -157,9 +157,9 @@ class LostMembers:
                 self._refused.discard(last.key)
 
     def _forget_replaced(self, key: GangKey, gang: Gang, record: PlanRecord | None, cluster_view: ClusterView) -> None:
-        """Forget lost members whose successor is released, or whose successor has not arrived in time.
+        """Drop the lost members whose successor is released, and those whose successor has not arrived in time.
 
-        A successor that is still gated does not count, because it may be deleted, too.
+        A lost member is kept while its successor is gated, because the successor may be deleted, too.
         """
         lost, now = self._lost[key], self._clock.monotonic()
         gated = {member.pod.metadata.uid: member.pod.gated_by(GATE) for member in gang.members}

@@ -50,7 +50,7 @@ class _Refusal(NamedTuple):
 
 
 class ReconcileStates:
-    """The `ReconcileState`s of all gangs, and which of them differ from the last report to observers."""
+    """The `ReconcileState` of each gang, and the gangs whose state has changed since the last report to observers."""
 
     def __init__(
         self, writer: Writer, error_backoff: ErrorBackoff, *, placeholders: bool = True, clock: Clock = SYSTEM_CLOCK

@@ -109,7 +109,7 @@ class Server:
         return f"not listed yet: {', '.join(missing)}" if missing else ""
 
     def metrics_server(self, host: str, port: int) -> BackgroundPort:
-        """Return the server of `/metrics` of this replica. It also serves while the replica does not lead.
+        """Return the server of this replica's `/metrics`. It answers requests whether the replica leads or not.
 
         :raises OSError: if the port is not available.
         """
@@ -138,7 +138,9 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Planners:
-    """The objects that plan in background threads. They outlive a term, so a replica that leads again reuses them."""
+    """The objects that plan in background threads. They exist longer than one leader's term, so a replica that leads
+    again reuses them.
+    """
 
     planning_queue: PlanningQueue
     restart_checks: RestartChecks

@@ -16,7 +16,9 @@ class UnknownKindError(Exception):
 
 
 class Applier:
-    """Creates and applies objects of any kind that the API server serves. It looks up the kind's path there."""
+    """Creates and applies objects of any kind that the API server serves. It looks up each kind's API path on the API
+    server.
+    """
 
     def __init__(self, api: ApiServer) -> None:
         self._api = api

@@ -141,7 +141,8 @@ class ControlPlane:
         return self._programs[name]
 
     def run(self, name: str, command: Sequence[str], environment: Mapping[str, str] | None = None) -> Program:
-        """Start another program beside the control plane. It is stopped together with the control plane.
+        """Start another program beside the control plane. `ControlPlane` stops the program when it stops the control
+        plane.
 
         :raises RuntimeError: a program of that name runs already.
         """

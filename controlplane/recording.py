@@ -55,7 +55,7 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the watch. The recorded events stay."""
+        """End the watch. The events recorded so far can still be read."""
         if self._socket:
             with suppress(OSError):  # the server may have ended it before
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)  # wakes the reader; close() would not

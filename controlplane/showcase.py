@@ -205,7 +205,7 @@ def own_command() -> str:
 
 
 def stay(console: Console) -> None:
-    """Wait for Ctrl-C."""
+    """Return only when the user presses Ctrl-C, so that the cluster stays up until then."""
     console.print("\nCtrl-C ends the cluster.")
     try:
         while True:

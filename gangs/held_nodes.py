@@ -23,8 +23,8 @@ def held_node(pod: Pod) -> str:
 
 
 def holding(pod: Pod) -> str:
-    """Return the node on which a pod uses or reserves capacity, because it is bound, released or nominated there; "" if
-    there is none.
+    """Return the node whose capacity a pod uses or reserves, because the pod is bound, released or nominated to it; ""
+    if there is none.
     """
     return held_node(pod) or pod.status.nominated_node_name
 

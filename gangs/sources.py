@@ -123,7 +123,7 @@ class Sources:
 
     @property
     def catalog(self) -> Catalog:
-        """The objects, by kind and namespace."""
+        """All objects of the sources, indexed by kind and namespace."""
         return cataloged(self.objects)
 
     def has(self, group: str, kind: str) -> bool:

@@ -31,7 +31,9 @@ def check_all(sources: Sources, about: GangKey | None, findings: Findings) -> No
 
 
 def check(manifest: Manifest, sources: Sources, findings: Findings) -> None:
-    """Report the faults of a WorkloadKind. It is also a fault if an older WorkloadKind describes the same kind."""
+    """Report the faults of a WorkloadKind. A WorkloadKind also has a fault if an older WorkloadKind describes the same
+    kind.
+    """
     row, ref = row_or_reasons(manifest), ref_of(manifest)
     if not isinstance(row, KindRow):
         findings.take(Fault(ref, at, problem, remedy) for at, problem, remedy in row)

@@ -132,7 +132,9 @@ class Catalog(Mapping[ObjectKey, Plain]):
                     yield group, kind, namespace, name
 
     def find(self, key: ObjectKey) -> Plain | None:
-        """Return one object; None if there is none. Cheaper than `get`, which raises and catches an error for None."""
+        """Return the object with this key; None if there is none. This is cheaper than `get`, which raises and catches
+        an exception to return None.
+        """
         shelf = self._shelves.get(key[:2])
         return None if shelf is None else shelf.get(key[2:])
 

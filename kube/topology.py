@@ -141,6 +141,8 @@ class Topology:
         return next((level for level in self.below if level.named_by(name)), None)
 
     def depth(self, name: str) -> int | None:
-        """Return the position of a level among all levels, those below the node included; None if there is none."""
+        """Return the position of the level that `name` denotes, among the levels of nodes and then those below the
+        node; None if there is none.
+        """
         found = self.find_below(name)
         return self.find(name) if found is None else len(self.levels) + self.below.index(found)

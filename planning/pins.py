@@ -41,8 +41,9 @@ def domain_labels(topology: Topology | None, node: Node, depth: int) -> Labels |
 def siblings_domain(gang: Gang, member: Member, topology: Topology, node_named: NodeNamed) -> Labels:
     """Return the labels of the domain in which the member must run, because its released siblings run there.
 
-    Empty if no required level ties the member to a released sibling. Also empty in three further cases, in which the
-    plan alone keeps the member beside its siblings:
+    Empty if no required level ties the member to a released sibling. Also empty in three further cases, in which only
+    the plan keeps the member beside its siblings:
+
     - The siblings are not sure to stay: one of their nodes is gone, cordoned, not ready or evicts its pods.
     - Labels alone do not distinguish the domain's nodes from other nodes.
     - The pod's controller would count the recreation of the pod against its workload.

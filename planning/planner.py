@@ -225,7 +225,7 @@ class _EachGang:
     known: KnownAnswers = field(default_factory=KnownAnswers)
 
     def same_priority(self, gangs: tuple[Gang, ...], start: Taken) -> SamePriority:
-        """Return these gangs of one priority, with the functions that frame and plan them."""
+        """Return the gangs of one priority, with the functions that state and solve their problems."""
         return SamePriority(
             gangs,
             start,
@@ -321,8 +321,8 @@ def waiting(gang: Gang, snapshot: Snapshot, topologies: Sequence[Topology]) -> D
 def _answer(
     gang: Gang, snapshot: Snapshot, framing: Framing, limits: Limits, known: KnownAnswers | None = None
 ) -> Answer:
-    """Return the solver's answer. If members have affinity or spread rules between them, the plan is checked against
-    these.
+    """Return the solver's answer for the gang. If members have affinity or spread rules about each other, a plan is
+    also checked against them.
     """
     if not framing.among_members and not framing.problem.spreads:
         if known is not None:

@@ -66,9 +66,10 @@ class GangInQueue:
 
 @dataclass(frozen=True, slots=True)
 class QueueReport:
-    """A queue, its quotas, the gangs that use them (the largest first), and the gangs that wait (in planning order).
+    """A queue with its quotas, the gangs that use the quotas (the largest first), and the gangs that wait (in planning
+    order).
 
-    Gangs that can never fit come last.
+    Waiting gangs that can never fit come last.
     """
 
     name: str

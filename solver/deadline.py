@@ -48,7 +48,7 @@ class Deadline:
             yield item
 
     def before(self, seconds: float) -> "Deadline":
-        """Return a deadline that comes `seconds` seconds before this deadline."""
+        """Return a deadline that is `seconds` seconds earlier than this one."""
         return Deadline(lambda: self.left() - seconds)
 
     def share(self, share: float) -> "Deadline":

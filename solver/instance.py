@@ -16,7 +16,7 @@ from solver.tree import ROOT, Tree, tree_of
 
 
 class Seat(NamedTuple):
-    """The identity of a member: rank `rank` in the set at position `pod_set`."""
+    """The identity of a member in a problem: its pod set, by position, and its rank in this set."""
 
     pod_set: int
     rank: int

@@ -82,7 +82,7 @@ def by_model(problem: Problem, limits: Limits, wanted: frozenset[str] | None = N
 
 
 class _Course:
-    """The course of one solve: it tries the solution methods in order and keeps the best plan so far in `known`.
+    """The course of one solve: the solution methods are tried in order, and `known` keeps the best plan so far.
 
     `without`: the instance in which no pod may be evicted.
     """
@@ -191,13 +191,15 @@ class _Course:
 
 
 def _as_feasible(problem: Problem, plan: Plan) -> Plan:
-    """Return the plan with the proof Feasible. It evicts pods, and a plan without evictions is not ruled out."""
+    """Return the plan with the proof Feasible, because the plan evicts pods and no proof rules out a plan without
+    evictions.
+    """
     return replace(plan, goals=unproven(problem, plan.goals), proof=Proof.FEASIBLE)
 
 
 def _bounded(instance: Instance) -> SolveStatus | None:
-    """Return INFEASIBLE if counting proves that no domain of the required level can hold the minimum. If the instance
-    allows evictions, all victims count as evicted. Else None.
+    """Return INFEASIBLE if counting proves that no domain of the required level can hold the minimum; else None. If the
+    instance allows evictions, all victims count as evicted.
     """
     if too_small(instance):
         return SolveStatus.INFEASIBLE
@@ -256,8 +258,8 @@ def _checked(instance: Instance, solved: Solved) -> Plan | _Faulty:
 
 
 def _as_far_as_reached(problem: Problem, goals: tuple[Goal, ...], solved: Solved) -> tuple[Goal, ...]:
-    """Return the goals of a search that stopped early. Each goal that the search did not reach gets a bound that holds
-    for any plan, so it does not count as proven.
+    """Return the goals of a plan whose search stopped early. The goals that the search did not reach get the weakest
+    bound, which holds for any plan, so none of them counts as proven.
     """
     reached = {each.goal for each in solved.reached}
     return tuple(

@@ -68,7 +68,7 @@ class AdmissionPaths:
         self._in_flight = in_flight
 
     def __call__(self, environ: Environ, start_response: Callable[..., Any]) -> Iterable[bytes]:
-        """Answer a request (WSGI)."""
+        """Answer an HTTP request to one of the admission paths (WSGI)."""
         path = environ["PATH_INFO"]
         decide = self._decisions.get(path)
         if decide is None:

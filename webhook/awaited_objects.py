@@ -61,7 +61,9 @@ def objects_in(text: str) -> Iterator[AwaitedObject]:
 
 
 class Patience:
-    """Waits until objects that a gang needs reach the caches. It sends no request. Safe to share between threads."""
+    """Waits until the objects that a gang needs are in the watch caches. It sends no request, and several threads may
+    use one object.
+    """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Decides which clients may call the admission paths: all, or only those that present the API server's certificate."""
+"""Decides which clients may call the admission paths: all clients, or only those with the API server's certificate."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any

@@ -69,5 +69,5 @@ class Metrics:
         self._not_after.set(not_after.timestamp())
 
     def text(self) -> bytes:
-        """Return all metrics in Prometheus' text format."""
+        """Return all metrics of the webhook in Prometheus' text format."""
         return generate_latest(self.registry)

@@ -59,9 +59,9 @@ class Picture(Protocol):
         """Return the sources with the current versions of the objects in `inputs`, read from the API server."""
 
     def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
-        """Return the sources with those awaited objects that exist by now, read from the API server.
+        """Return the sources, with the objects added that a gang waits for and that the API server has by now.
 
-        :param awaited: texts of `gangs.model.Gang.waiting_for`, which name objects that a gang waits for.
+        :param awaited: texts of `gangs.model.Gang.waiting_for`, such as `PodGroup team-a/train`.
         """
 
     def comes(self, awaited: Iterable[str]) -> bool:
@@ -158,7 +158,7 @@ class LivePicture:
         return sources if self._rereader is None else self._rereader.reread(sources, inputs)
 
     def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
-        """Return the sources with those awaited objects that exist by now, read from the API server."""
+        """Return the sources, with the objects added that a gang waits for and that the API server has by now."""
         return sources if self._rereader is None else self._rereader.arrived(sources, awaited)
 
     def comes(self, awaited: Iterable[str]) -> bool:

@@ -64,7 +64,7 @@ class Rereader:
         return sources.changed(changes)
 
     def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
-        """Return the sources with those objects added that a gang waits for and that exist by now.
+        """Return the sources, with the objects added that a gang waits for and that exist by now.
 
         :param awaited: texts of `gangs.model.Gang.waiting_for`, such as `PodGroup team-a/train`.
         """

@@ -63,7 +63,7 @@ class WebhookService:
         )
 
     def checks(self) -> dict[str, Check]:
-        """Return the readiness checks by name. The process is ready if all of them pass."""
+        """Return the readiness checks of the process, by name. The process is ready if all of them pass."""
         return {"caches": self._caches}
 
     def certificate_changed(self, not_after: datetime) -> None:

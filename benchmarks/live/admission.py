@@ -47,8 +47,8 @@ _OF_A_GANG = 512
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The conditions of one lot of pods: who admits them (`way`: nobody, the webhook or the policies), whether they are
-    stored (`what`), and their pace.
+    """The conditions under which one lot of pods is created. `way`: what admits the pods: nothing, the webhook or the
+    policies. `what`: whether the pods are stored. `per_second`: how many pods are created in a second.
     """
 
     way: str

@@ -93,7 +93,8 @@ def as_json(found: Sequence[LiveRow], about: Mapping[str, Any]) -> str:
 
 
 def changes(found: Sequence[LiveRow], before: Mapping[str, Any], nodes: int) -> list[Change]:
-    """Return the rows of Phalanx that are worse than those in `before` (`as_json`), by their ratio to stock.
+    """Return the rows of Phalanx in `found` whose ratio to the stock scheduler is worse than in `before`, the figures
+    of an earlier run (`as_json`).
 
     Rows that only one of the runs has are not compared. Clusters of different size are not compared either.
     """

@@ -1,4 +1,4 @@
-"""When the pods of many gangs are bound: read from the events of a watch, and the figures that follow from them."""
+"""Reads from a watch when the pods of many gangs are bound, and computes the figures of these gang starts."""
 
 import http.client
 import json
@@ -70,7 +70,7 @@ class BindingWatch:
         self._thread = threading.Thread(target=self._run, name="bindings", daemon=True)
 
     def __enter__(self) -> Self:
-        """Start the watch. It records what happens from now on."""
+        """Start the watch. It records the bindings from now on."""
         self._since = self._plane.request("GET", f"{load.PODS}?limit=1")["metadata"]["resourceVersion"]
         self._thread.start()
         return self

@@ -77,10 +77,10 @@ def arrivals(count: int) -> list[Arrival]:
 
 
 def passed(plane: ControlPlane, coming: Sequence[Arrival], mode: str, *, gangs: bool) -> Passed:
-    """Create all gangs of a stream, let them run and delete them, and return the measurement.
+    """Create all gangs of a stream, let them run, delete them, and return the measurement of the stream.
 
-    `gangs`: as gangs of Phalanx; False: as pods without a gang.
-    :raises TimeoutError: the pods were not all bound in time.
+    `gangs`: whether the pods are created as gangs of Phalanx; False: without a gang. :raises TimeoutError: the pods
+    were not all bound in time.
     """
     stream, probe = _Stream(plane, mode, gangs=gangs), _AdmissionTimer(plane)
     with stream, probe:

@@ -114,7 +114,9 @@ def gangs(
 
 
 def at_terminal() -> bool:
-    """Return whether a person reads the messages. A program gets no hints, and the webhook is not asked for them."""
+    """Return whether messages are printed to a terminal, so that a person reads them. Otherwise no hints are printed,
+    and the webhook is not asked for them.
+    """
     return sys.stderr.isatty()
 
 

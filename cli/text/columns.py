@@ -43,7 +43,7 @@ class Columns:
             self._widths = [max(width, cell_len(cell)) for width, cell in zip(self._widths, row, strict=True)]
 
     def row(self, cells: Sequence[str]) -> Text:
-        """Return one row as a line. It widens the columns if needed."""
+        """Return one row as a line. If a cell is wider than its column, the column is widened."""
         self.fit([cells])
         text = Text(self._line(cells))
         start = len(self._indent)

@@ -90,9 +90,10 @@ class _ClosableSink:
 
 
 class FurtherKinds:
-    """A `Sink` for objects that name user-defined kinds. It passes the objects on, and watches the kinds they name.
+    """A `Sink` for objects that name user-defined kinds. It passes these objects on to `sink`, and starts a watch of
+    each kind that they name.
 
-    :param sink: receives the objects themselves.
+    :param sink: receives the objects that name kinds.
     :param user_defined: returns the kinds that these objects name.
     :param sink_of: returns the sink for the objects of a user-defined kind.
     :param watching: returns a reflector of a kind, not started yet, that writes to the given sink.

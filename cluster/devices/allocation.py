@@ -1,4 +1,6 @@
-"""Which devices a ResourceClaim gets: the planner's answer, and what a claim's `status.allocation` says."""
+"""The devices that a ResourceClaim gets: the planner's choice, and the form in which a claim's `status.allocation`
+stores it.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

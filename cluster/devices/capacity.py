@@ -77,7 +77,9 @@ def total(amounts: Iterable[Amounts]) -> Amounts:
 
 
 def exceeds(amounts: Amounts, capacity: Amounts) -> bool:
-    """Return whether the amounts are more than the capacities of a device. Capacities that it lacks do not count."""
+    """Return whether some of these amounts is larger than the device's capacity of the same name. Amounts of capacities
+    that the device lacks are ignored.
+    """
     return any(amounts.get(name, Decimal(0)) > whole for name, whole in capacity.items())
 
 

@@ -55,11 +55,12 @@ class PodClaim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The devices that are allocated to one claim. `consumers`: the pods that use it, as `namespace/name`, or `NO_POD`.
+    """The devices that are allocated to one claim. `consumers`: the pods that use the claim, as `namespace/name`, or
+    `NO_POD`.
 
-    `positions`: the devices in the inventory that the claim takes for itself. `shares`: devices that it shares, each
-    with the amounts of capacity that the claim consumes. Devices for administration, and devices that are in no slice
-    any more, are left out.
+    `positions`: the devices that the claim takes for itself, as positions in the inventory. `shares`: the devices that
+    it shares with other claims, each with the amounts of capacity that the claim consumes. Devices for administration,
+    and devices that are in no slice any more, are left out.
     """
 
     claim: str
@@ -82,7 +83,7 @@ class Devices:
     planned: tuple[ClaimAllocation, ...] = ()
 
     def with_planned(self, allocations: Iterable[ClaimAllocation]) -> "Devices":
-        """Return the devices after these allocations."""
+        """Return the devices with these allocations added to the planned ones."""
         added = tuple(allocations)
         return replace(self, planned=(*self.planned, *added)) if added else self
 

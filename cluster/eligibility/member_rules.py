@@ -52,7 +52,9 @@ def unmodelled(pod: Pod, siblings: Sequence[Pod] = (), snapshot: Snapshot | None
 
 
 def _of_device_classes(pod: Pod, snapshot: Snapshot | None) -> Iterator[str]:
-    """Yield the extended resources of the pod that only a DeviceClass provides: no devices are planned for them."""
+    """Yield the extended resources that the pod requests and that only a DeviceClass provides. No devices are planned
+    for such a request.
+    """
     if snapshot is not None and snapshot.device_classes:
         for name in provided_by_classes(pod.spec, snapshot.device_classes, snapshot.allocatable_resources):
             yield f"devices for {name}"

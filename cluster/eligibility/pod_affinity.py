@@ -91,7 +91,7 @@ MayGo = Callable[[Tenant], bool]
 
 
 def nobody_goes(_tenant: Tenant) -> bool:
-    """Return False: the pod may not be evicted. It is the argument `may_go` for a pod for which no pod is evicted."""
+    """Return False: no pod may be evicted. Callers pass this function as `may_go` if evictions are not allowed."""
     return False
 
 

@@ -1,6 +1,6 @@
 """Simulates the counts of one hard topology spread constraint while pods are bound one after the other.
 
-Rule: kube-scheduler's PodTopologySpread. At the moment of a binding it compares the pod's domain with the emptiest one.
+Rule: when kube-scheduler's plugin PodTopologySpread binds a pod, it compares the pod's domain with the emptiest domain.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ class SpreadCounts:
         self._least = min(self._pods.values(), default=0)
 
     def copy(self) -> "SpreadCounts":
-        """Return a copy that changes independently."""
+        """Return a copy of the counts. Changes of the copy do not change the original."""
         new = SpreadCounts(self._spread)
         new._pods, new._domains_with, new._least = dict(self._pods), Counter(self._domains_with), self._least
         return new

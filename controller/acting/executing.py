@@ -180,10 +180,11 @@ class PlanExecutor:
         return Effects.of(written, settled=done and self._wants_probe(gang_state, cluster_view))
 
     def _spare(self, gang_state: ReconcileState, cluster_view: ClusterView) -> list[Written]:
-        """Protect the victims of an invalidated plan that still run, unless the new plan evicts them, too.
+        """Make sure that the running victims of an invalidated plan are not evicted any more, except those that the new
+        plan evicts, too.
 
-        A write changes their resourceVersion. So an eviction for the old plan that is still under way, from a former
-        leader or from before a timeout, fails.
+        For this, each victim gets a write that changes its resourceVersion. An eviction for the old plan that is still
+        under way, from a former leader or from before a timeout, then fails.
         """
         if gang_state.fallen is None:
             return []

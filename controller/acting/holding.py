@@ -76,7 +76,7 @@ class DeviceHolder:
         self._delete_rules(each for each in view.rules if is_rule(each, YIELDING) and _is_free(each, view))
 
     def act(self, gang_state: ReconcileState, step: DeviceStep, cluster_view: ClusterView) -> Effects:
-        """Carry out a step about devices."""
+        """Carry out a step that concerns devices of a gang's plan, and return its effects."""
         match step:
             case Taint(pools):
                 return self.taint(gang_state, pools)
@@ -141,7 +141,9 @@ class DeviceHolder:
         return self._wait_for_pods(device_plan(gang_state.gang, record, cluster_view.devices), cluster_view)
 
     def _wait_for_pods(self, devices: DevicePlan, cluster_view: ClusterView) -> Effects | None:
-        """Return the effects of waiting for a pod that the scheduler is about to bind; None if there is no such pod."""
+        """Return the effects of waiting for a pod. None if the scheduler is not about to bind any pod with a device of
+        the plan.
+        """
         pods = in_flight(devices.view, cluster_view.live.values(), _nodes(devices))
         pod = self._in_flight.first(devices.plan_id, pods)
         if pod is None:

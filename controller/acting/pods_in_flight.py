@@ -48,7 +48,10 @@ class PodsInFlight:
         self._waits: dict[str, _Wait] = {}
 
     def first(self, plan_id: str, pods: Iterable[Pod]) -> Pod | None:
-        """Return a pod that the plan must wait for; None if there is none. A probe must have been tried for the plan.
+        """Return a pod that may still get a device of the plan, so that the plan must wait for the pod; None if there
+        is none.
+
+        Call this only after the scheduler has tried a probe of the plan.
 
         :param pods: the pods that are nominated to the nodes of the plan and lack devices now.
         """
@@ -63,12 +66,16 @@ class PodsInFlight:
         return present[min(wait.pods)]
 
     def is_long(self, plan_id: str) -> bool:
-        """Return whether the plan waits for so long that the gang's status says so."""
+        """Return whether the plan has waited for a pod for `REPORTED_AFTER_SECONDS`, so that the gang's status reports
+        the wait.
+        """
         wait = self._waits.get(plan_id)
         return wait is not None and self._clock.monotonic() - wait.since >= REPORTED_AFTER_SECONDS
 
     def forget(self, plan_id: str) -> None:
-        """Begin the wait of a plan again, because the scheduler must see further writes."""
+        """Drop the record of a plan's wait, because the scheduler must see further writes of the plan. The next wait
+        starts anew.
+        """
         self._waits.pop(plan_id, None)
 
     def keep(self, plan_ids: Collection[str]) -> None:

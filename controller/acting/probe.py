@@ -68,7 +68,9 @@ class Probes:
             plans.intersection_update(plan_ids)
 
     def forget(self, plan_id: str) -> None:
-        """Forget a plan whose nominations have changed, so that the scheduler must see them again."""
+        """Drop the proof for a plan whose nominations have changed, so that a new probe must show that the scheduler
+        has seen the new ones.
+        """
         for plans in (self._wanted, self._covered, self._seen):
             plans.discard(plan_id)
 
@@ -107,7 +109,7 @@ class Probes:
         return True
 
     def _prove(self, plan_ids: frozenset[str]) -> None:
-        """Note that the probe of these plans has been tried."""
+        """Record that the scheduler has tried the probe of these plans, so that it has seen their nominations."""
         self._seen |= plan_ids
 
     def _create(self) -> Written | None:

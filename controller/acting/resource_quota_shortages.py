@@ -68,10 +68,11 @@ def _holding(gang_state: ReconcileState, snapshot: Snapshot) -> bool:
 
 
 def _too_large(gangs: Iterable[Gang], snapshot: Snapshot) -> Iterator[tuple[GangKey, str]]:
-    """Yield the gangs whose expected pods exceed a quota together with the expected pods of the gangs before them.
+    """Yield the gangs whose expected pods exceed a ResourceQuota together with the expected pods of the gangs before
+    them, each with the reason.
 
-    Each gang is yielded with the reason. This happens to gangs that were planned at the same time, if the quota is
-    enough for each gang alone but not for all of them.
+    This happens if gangs are planned at the same time, and the quota suffices for each gang alone but not for all of
+    them.
     """
     together: dict[str, ChargedTogether] = {}
     for gang in gangs:

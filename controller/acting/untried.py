@@ -46,10 +46,10 @@ _CONFIG = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/configmaps/{SCHEDULERS}"
 
 @dataclass(frozen=True, slots=True)
 class Untried:
-    """Released members of one gang that name the same scheduler and that it has not tried in time.
+    """Released members of one gang that name the same scheduler, and that this scheduler has not tried in time.
 
-    `dead`: whether this scheduler has tried no other pod either since their release. Always False for the stock
-    scheduler.
+    `dead`: whether the scheduler has tried no other pod either since the release of these members. Always False for the
+    stock scheduler.
     """
 
     scheduler: str
@@ -58,7 +58,8 @@ class Untried:
 
 
 class Reclaimer:
-    """Frees the capacity of released members that no scheduler has tried in time, and has them recreated if possible.
+    """Frees the capacity of released members that no scheduler has tried in time. If possible, it evicts these members
+    so that their controllers recreate them.
 
     :param seconds: how long a scheduler may take to try a released member.
     """
@@ -157,10 +158,11 @@ class Reclaimer:
         return [written]
 
     def _make_again(self, pods: Sequence[Pod], gang_state: ReconcileState, sources: Sources) -> list[Written]:
-        """Evict those of the members whose controllers recreate them without harm to their workload (`_remade`).
+        """Evict the members that their controllers recreate without harm to the workload (`_remade`). Return the
+        writes.
 
-        A pod that was bound meanwhile stays, because the eviction names its version. A pod that was created after its
-        scheduler was known to be absent stays, too, so that no pod is recreated again and again.
+        If a pod has been bound meanwhile, it stays, because the eviction names the pod's version. A pod that was
+        created after its scheduler was known to be absent stays, too, so that no pod is recreated again and again.
         """
         written = []
         for pod in pods:

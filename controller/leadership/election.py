@@ -109,7 +109,7 @@ class Election:
 
     @property
     def leading(self) -> bool:
-        """Whether this candidate leads now."""
+        """Whether this replica holds the lease, so that it is the leader now."""
         return self._leading.is_set()
 
     def run(self, lead: Lead, stop: threading.Event) -> None:

@@ -48,7 +48,8 @@ class _Part(NamedTuple):
 class PlannedClaim:
     """A claim of gated members, with the devices that the plan gives it.
 
-    `claim`: None if it does not exist yet. `pods`: the members that use it, as far as they exist.
+    `allocation`: these devices. `claim`: the ResourceClaim; None if it does not exist yet. `pods`: the members that use
+    the claim and that exist.
     """
 
     allocation: ClaimAllocation
@@ -95,7 +96,7 @@ class PlannedClaim:
 
     @property
     def text(self) -> str:
-        """The claim as messages name it."""
+        """The name of the claim, as messages print it."""
         if self.allocation.name:
             return f"ResourceClaim {self.allocation.namespace}/{self.allocation.name}"
         return f"the ResourceClaim {self.allocation.pod_claim} of pod {', '.join(self.allocation.pods)}"
@@ -127,7 +128,7 @@ class DevicePlan:
 
     @property
     def misallocated(self) -> tuple[ResourceClaim, ...]:
-        """The claims that have other devices than planned, and the obsolete ones."""
+        """The claims whose devices must be deallocated: claims with other devices than planned, and obsolete claims."""
         wrong = (
             each.claim
             for each in self.claims
@@ -142,12 +143,14 @@ class DevicePlan:
 
     @property
     def rules(self) -> tuple[DeviceTaintRule, ...]:
-        """The taint rules that keep new claims off the pools for this plan."""
+        """The taint rules of this plan. They keep new claims off the pools of its devices."""
         return tuple(each for each in self.view.rules if is_rule(each, TAKING) and plan_of(each) == self.plan_id)
 
     @property
     def untainted(self) -> tuple[Pool, ...]:
-        """The pools without such a taint rule; empty if the API server does not serve DeviceTaintRules."""
+        """The pools of the plan's devices that no taint rule of this plan taints. Empty if the API server does not
+        serve DeviceTaintRules.
+        """
         if not self.view.taints:
             return ()
         selectors = (each.spec.device_selector for each in self.rules)
@@ -157,21 +160,26 @@ class DevicePlan:
     def rivals(
         self, claim: PlannedClaim, stays: Callable[[ResourceClaim], bool] = lambda _: True
     ) -> Iterator[tuple[DeviceId, ResourceClaim]]:
-        """Yield each other claim that keeps a planned device from this claim, with the device.
+        """Yield each claim outside the plan that keeps `claim` from getting one of its planned devices, with this
+        device.
 
-        Such a claim has the device for itself, or has a share of a device that this claim is to have for itself. The
-        claims that share a device with this claim count if they and the plan consume more than its capacity. A
-        partition of the same physical device counts, too, if the plan's devices and the partitions of other claims
-        overdraw a counter.
+        Such a rival has the device for itself, or has a share of a device that `claim` is to have for itself. If both
+        share the device, the rival counts if all shares together exceed the device's capacity. A rival may also have a
+        partition of the same physical device, so that a counter is overdrawn.
 
-        :param stays: whether another claim counts.
+        :param stays: returns whether a claim keeps its devices. Other claims are ignored.
         """
         return self._rivals(claim, stays, self._planned)
 
     def _rivals(
         self, claim: PlannedClaim, stays: Callable[[ResourceClaim], bool], consumed: Mapping[DeviceId, Amounts]
     ) -> Iterator[tuple[DeviceId, ResourceClaim]]:
-        """Yield what `rivals` does. `consumed`: by shared device, what the plan consumes."""
+        """Yield each claim outside the plan that keeps `claim` from getting one of its planned devices, with this
+        device.
+
+        :param stays: returns whether a claim keeps its devices. Other claims are ignored.
+        :param consumed: by shared device, the amounts that claims of the plan consume.
+        """
         own, shares = claim.claim.metadata.uid if claim.claim is not None else "", claim.shares
         for device in claim.devices:
             for holder in self.view.holders.get(device, ()):
@@ -208,7 +216,11 @@ class DevicePlan:
         }
 
     def _beside(self, device: DeviceId, stays: Callable[[ResourceClaim], bool]) -> Iterator[ResourceClaim]:
-        """Yield the claims of others on other devices that overdraw the counters of this planned device."""
+        """Yield the claims outside the plan whose partitions, together with the planned devices, overdraw a counter of
+        this planned device.
+
+        :param stays: returns whether a claim keeps its devices. Other claims are ignored.
+        """
         partitions = self.view.partitions
         counters = partitions.consumption.get(device, {}).keys()
         if not counters:
@@ -228,21 +240,23 @@ class DevicePlan:
 
     @property
     def doubled(self) -> tuple[DeviceId, ...]:
-        """The devices that a claim of the plan has and another claim, too.
+        """The devices that are allocated both to a claim of the plan and to a claim outside the plan, in order.
 
-        A shared device counts if its claims consume more than its capacity. A device counts as well if another claim
-        has a partition beside which the device cannot be allocated.
+        A shared device is included only if its claims consume more than its capacity. A device is also included if a
+        claim outside the plan has a partition, and both overdraw a counter.
         """
         return tuple(sorted({device for _, device, _ in self.doubles}))
 
     @property
     def doubled_shares(self) -> frozenset[DeviceId]:
-        """The shared devices among `doubled`."""
+        """The devices of `doubled` that the claim of the plan shares with other claims."""
         return frozenset(device for claim, device, _ in self.doubles if device in claim.shares)
 
     @cached_property
     def doubles(self) -> tuple[tuple[PlannedClaim, DeviceId, ResourceClaim], ...]:
-        """The doubled devices, each with the claim of the plan that has it and with the other claim."""
+        """The devices that are allocated both to a claim of the plan and to a claim outside the plan. An entry is the
+        claim of the plan, the device, and the other claim.
+        """
         held = [each for each in self.claims if each.as_planned]
         consumed = _consumed(held)
         return tuple(
@@ -251,7 +265,7 @@ class DevicePlan:
 
 
 def _consumed(claims: Iterable[PlannedClaim]) -> Mapping[DeviceId, Amounts]:
-    """Return by shared device what these claims are planned to consume together."""
+    """Return, by shared device, the amounts that these claims together are planned to consume."""
     found = defaultdict[DeviceId, list[Amounts]](list)
     for claim in claims:
         for device, amounts in claim.shares.items():
@@ -260,9 +274,9 @@ def _consumed(claims: Iterable[PlannedClaim]) -> Mapping[DeviceId, Amounts]:
 
 
 def device_plan(gang: Gang, record: PlanRecord, view: DeviceView) -> DevicePlan:
-    """Return the claims of the record whose members are gated, as far as a member exists.
+    """Return the claims in the plan's record that gated members use, as the cluster shows them now.
 
-    A claim of which a member has been released belongs to the scheduler from then on.
+    A claim is left out once one of its members has been released, because the scheduler alone changes it from then on.
     """
     by_name = {(each.pod.metadata.namespace, each.pod.metadata.name): each.pod for each in gang.members}
     found, awaited = list[PlannedClaim](), list[PlannedClaim]()
@@ -282,7 +296,9 @@ def device_plan(gang: Gang, record: PlanRecord, view: DeviceView) -> DevicePlan:
 
 
 def _claim_of(allocation: ClaimAllocation, pods: Iterable[Pod], view: DeviceView) -> ResourceClaim | None:
-    """Return the claim; None if it does not exist yet, or not for all of these pods."""
+    """Return the ResourceClaim of a planned allocation. None if it does not exist yet or is being deleted, or if these
+    pods do not all use the same claim.
+    """
     names = {allocation.name} if allocation.name else set[str]()
     for pod in pods if allocation.pod_claim else ():
         names.add(claim_names(pod).get(allocation.pod_claim, ""))
@@ -549,7 +565,7 @@ class _Tainted(NamedTuple):
 
 
 def _tainted(devices: DevicePlan) -> Iterator[_Tainted]:
-    """Yield the planned devices in pools that a taint rule of the plan taints."""
+    """Yield the planned devices whose pool a taint rule of the plan taints already."""
     versions = {
         (at.driver, at.pool): int(rule.metadata.resource_version or 0)
         for rule in devices.rules

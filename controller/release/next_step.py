@@ -30,10 +30,11 @@ from planning.framing.stranded import Stranded, stranded
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A member that is not bound, with its planned node. `placeholder`: the placeholder that reserves its capacity.
+    """A member that is not bound, with its planned node. `placeholder`: the placeholder that reserves its capacity;
+    None if it has none.
 
-    `ungated`: whether a placeholder without a gate must reserve the capacity while the member itself is gated. It must
-    if the scheduler forgets the nominations of gated pods when it restarts (docs/decisions/0043).
+    `ungated`: whether a placeholder without a gate must reserve the capacity while the member itself is gated. This is
+    needed if the scheduler forgets the nominations of gated pods when it restarts (docs/decisions/0043).
     """
 
     pod: Pod
@@ -48,8 +49,8 @@ class Planned:
 
     @property
     def taken_back(self) -> bool:
-        """Whether the member's capacity was freed because no scheduler tried it, and none has since
-        (`controller.acting.untried`).
+        """Whether Phalanx has freed the member's capacity because no scheduler had tried to bind the member, and still
+        none has tried (`controller.acting.untried`).
         """
         return TAKEN_BACK in self.pod.metadata.annotations and not tried(self.pod)
 
@@ -60,13 +61,15 @@ class Planned:
 
     @property
     def needs_placeholder(self) -> bool:
-        """Whether only a placeholder can reserve the capacity: for an expected pod, or an `ungated` one is needed."""
+        """Whether only a placeholder can reserve the member's capacity: the member is an expected pod, or a gated pod
+        that needs a placeholder without a gate (`ungated`).
+        """
         return to_come(self.pod) or (self.ungated and self.gated)
 
     @property
     def outdated(self) -> bool:
-        """Whether the member has a placeholder that must be replaced: it is gated though it must not be, or reserves
-        another amount or priority than the member has.
+        """Whether the member's placeholder must be replaced, because it is gated though it must not be, or has another
+        priority or other requests than the member. False without a placeholder.
         """
         holder = self.placeholder
         if holder is None or not self.ungated:
@@ -124,31 +127,35 @@ class Nominate:
 
 @dataclass(frozen=True, slots=True)
 class AwaitClaims:
-    """Wait for claims of members that do not exist yet. `missing`: empty if no claim can be read."""
+    """The step to wait for ResourceClaims of members that do not exist yet. `missing`: these claims; empty if the
+    controller cannot read claims.
+    """
 
     missing: tuple[PlannedClaim, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Taint:
-    """Keep new claims off the pools of the plan's devices, of which some are not allocated to their claims yet."""
+    """The step to taint these pools, so that no new claim gets a device of them. The plan has devices in these pools
+    that are not yet allocated to its claims.
+    """
 
     pools: tuple[Pool, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """Deallocate these claims of gated members, because the plan gives them other devices."""
+    """The step to deallocate these claims of gated members, because they have devices other than planned."""
 
     claims: tuple[ResourceClaim, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitDevices:
-    """Wait until other claims have given up devices of the plan. Their pods are ending, or are gated and of lower
-    priority.
+    """The step to wait until other claims no longer have devices of the plan. The pods of these claims are ending, or
+    are gated and of lower priority.
 
-    `holders`: these claims, each with the device.
+    `holders`: each device with the other claim that has it.
     """
 
     holders: tuple[tuple[DeviceId, ResourceClaim], ...]
@@ -156,7 +163,9 @@ class AwaitDevices:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Allocate the planned devices to these claims, once the scheduler allocates the devices to no other claim."""
+    """The step to allocate the planned devices to these claims of gated members, as soon as the scheduler allocates
+    these devices to no other claim.
+    """
 
     devices: DevicePlan
     claims: tuple[PlannedClaim, ...]
@@ -164,7 +173,9 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Yield:
-    """Give up all claims of the plan, because another claim has these devices, too."""
+    """The step to deallocate all claims of the plan, because other claims have devices of the plan, too. `doubled`:
+    these devices.
+    """
 
     devices: DevicePlan
     doubled: tuple[DeviceId, ...]
@@ -172,7 +183,9 @@ class Yield:
 
 @dataclass(frozen=True, slots=True)
 class Untaint:
-    """Delete these taint rules once the scheduler has seen all allocations of the plan."""
+    """The step to delete the plan's taint rules, as soon as the scheduler has seen that all claims of the plan have
+    their devices.
+    """
 
     devices: DevicePlan
     rules: tuple[DeviceTaintRule, ...]
@@ -317,12 +330,12 @@ class Situation:
     """The terminating pods that have the names of expected pods, each by the expected pod's identifier."""
 
     def planned(self, pods: Iterable[Pod]) -> tuple[Planned, ...]:
-        """Return those of these pods that have a node in the plan, in order."""
+        """Return the pods that have a node in the plan, each with this node and its placeholder, in the given order."""
         return planned_members(pods, self.record, self.placeholders, ungated=self.ungated)
 
     def surplus(self) -> tuple[Pod, ...]:
-        """Return the obsolete placeholders: their pods are not in the plan, are not members any more, or reserve their
-        capacity themselves.
+        """Return the gang's obsolete placeholders. The pod of such a placeholder is not in the plan, is no member any
+        more, or reserves its capacity by its own nomination.
         """
         if not self.placeholders:
             return ()
@@ -350,7 +363,12 @@ class Situation:
 def planned_members(
     pods: Iterable[Pod], record: PlanRecord | None, placeholders: Mapping[str, Pod], *, ungated: bool
 ) -> tuple[Planned, ...]:
-    """Return those of these pods that have a node in the plan, in order. `Situation` describes the other parameters."""
+    """Return the pods that have a node in the plan, each with this node and its placeholder, in the given order. Empty
+    if `record` is None.
+
+    `placeholders`: the gang's placeholders, each by the identifier of its pod. `ungated`: whether placeholders without
+    a gate reserve the capacity of gated pods.
+    """
     return tuple(
         Planned(pod, node, placeholders.get(pod.metadata.uid), needs_ungated(pod, ungated=ungated))
         for pod in pods
@@ -362,10 +380,10 @@ def needs_ungated(pod: Pod, *, ungated: bool) -> bool:
     """Return whether a placeholder without a gate must reserve the capacity of this pod while the pod is gated.
 
     :param ungated: whether the stock scheduler is older than 1.37, which forgets the nominations of gated pods when it
-        restarts.
+    restarts.
 
-    False for pods of other schedulers, for which no nomination reserves capacity. False as well if the pod's priority
-    is above that of any PriorityClass that may be created.
+    False for a pod of another scheduler, because a nomination reserves no capacity there. False as well if the pod's
+    priority is higher than a user-defined PriorityClass can have.
     """
     stock = pod.spec.scheduler_name in ("", STOCK_SCHEDULER)
     return ungated and stock and (pod.spec.priority or 0) <= HIGHEST_CLASS
@@ -386,7 +404,9 @@ def next_step(situation: Situation) -> Step:
 
 
 def _successors(situation: Situation) -> tuple[tuple[str, Planned], ...]:
-    """Return the members that replace others in the plan (`TakeOver.successors`); empty if none do."""
+    """Return the arrived or expected pods that take the place of other members in the plan. Each comes with the UID of
+    the replaced member. Empty if there are none.
+    """
     record = situation.record
     if record is None:
         return ()
@@ -407,9 +427,10 @@ def _successors(situation: Situation) -> tuple[tuple[str, Planned], ...]:
 
 
 def _successors_of_gone(gang: Gang, record: PlanRecord, present: Collection[str]) -> Iterator[tuple[str, Planned]]:
-    """Yield each expected pod that replaces a planned pod which is gone, with the UID of that pod and its node.
+    """Yield each expected pod that replaces a planned pod which is gone: the UID of the gone pod, and the expected pod
+    with the planned node.
 
-    Empty if a member of the plan has been released, or none is left.
+    Nothing is yielded if a member of the plan has been released, or if no member of the plan exists any more.
     """
     nodes = {each.uid: each.node for each in record.members}
     still = [each.pod for each in gang.members if each.pod.metadata.uid in nodes]
@@ -468,10 +489,11 @@ def _before_release(situation: Situation, record: PlanRecord, gated: list[Pod], 
 def _before_devices_are_held(
     devices: DevicePlan, running: tuple[PlannedVictim, ...], gives_way: Callable[[ResourceClaim], bool]
 ) -> Step | None:
-    """Return the step that is due before all claims have their devices and no taint rule is left; None if none is.
+    """Return the step that is due for the devices of a plan; None if all claims have their devices and no taint rule of
+    the plan is left.
 
     :param running: the victims that are still to be evicted.
-    :param gives_way: whether another claim will soon be without devices.
+    :param gives_way: returns whether another claim will soon be without devices.
     """
     step: Step | None = None
     if not devices.view.known:
@@ -496,9 +518,9 @@ def _before_devices_are_held(
 
 
 def _devices_taken(situation: Situation, record: PlanRecord, victims: Iterable[PlannedVictim]) -> str:
-    """Return the message about a device of the plan that another claim has and keeps; "" if there is none.
+    """Return the message about a device of the plan that a claim outside the plan has and keeps; "" if there is none.
 
-    A device that a claim of the plan has already is not examined here: see `Yield`.
+    A device that a claim of the plan has already is not examined here (see `Yield`).
     """
     if not record.claims:
         return ""
@@ -522,7 +544,7 @@ def _devices_taken(situation: Situation, record: PlanRecord, victims: Iterable[P
 
 
 def _giving_way(situation: Situation, victims: Iterable[PlannedVictim]) -> Callable[[ResourceClaim], bool]:
-    """Return the function that says whether a claim will soon be without devices.
+    """Return a predicate of claims outside the plan: whether such a claim will soon be without devices.
 
     :param victims: the victims of the plan that are not gone yet.
     """
@@ -531,10 +553,12 @@ def _giving_way(situation: Situation, victims: Iterable[PlannedVictim]) -> Calla
 
 
 def _gives_way(holder: ResourceClaim, situation: Situation, going: Collection[str]) -> bool:
-    """Return whether the claim will soon be without devices, as far as the cluster shows.
+    """Return whether a claim outside the plan will soon be without devices, as far as the cluster shows.
 
-    All its pods are gone, are victims of the plan, or are gated and of lower priority than the gang. In the last case
-    the controller itself gives up their devices.
+    True if each of its pods is gone, is a victim of the plan, or is gated and of lower priority than the gang. Devices
+    of gated pods become free, because the controller deallocates them itself.
+
+    :param going: the UIDs of the plan's victims.
     """
     if not holder.status.reserved_for:
         return any(each.kind == "Pod" and each.uid not in situation.live for each in holder.metadata.owner_references)
@@ -598,9 +622,9 @@ def _has_place(member: Member, record: PlanRecord) -> bool:
 
 
 def _while_pods_come(situation: Situation, planned: tuple[Planned, ...], predecessors: tuple[Pod, ...] = ()) -> Step:
-    """Return the step of a gang of which no further member can be released before expected pods arrive.
+    """Return the step of a gang whose further members cannot be released before expected pods arrive.
 
-    :param predecessors: as in `AwaitPods`.
+    :param predecessors: the terminating pods that must end first, because expected pods have their names.
     """
     let_go = tuple(member for member in planned if not member.gated)
     dropped = _dropped(let_go)
@@ -631,7 +655,9 @@ def _fallen(
 
 
 def _counted_on(gang: Gang, record: PlanRecord) -> Iterator[Member]:
-    """Yield the members that a plan counts on: released or planned ones, and lost ones that are being recreated."""
+    """Yield the members that the plan needs: released members, members with a node in the plan, and lost members that
+    are being recreated.
+    """
     for member in gang.members:
         uid = member.pod.metadata.uid
         if not member.pod.gated_by(GATE) or uid in gang.made_again or record.node_of(uid) is not None:
@@ -722,7 +748,9 @@ def _after_release(situation: Situation, gated: list[Pod], planned: tuple[Planne
 
 
 def _with_free_capacity(situation: Situation, dropped: Iterable[Planned]) -> tuple[Planned, ...]:
-    """Return the members whose planned nodes have free capacity for all members given here that are planned on them."""
+    """Return those of the `dropped` members that still fit on their planned nodes. A node's free capacity must suffice
+    for all `dropped` members that are planned on the node.
+    """
     by_node = defaultdict[str, list[Planned]](list)
     for member in dropped:
         by_node[member.node].append(member)

@@ -28,9 +28,10 @@ def request_digest(gang: Gang) -> str:
 
 
 def asks_as_in(gang: Gang, digest: str) -> bool:
-    """Return whether the gang's placement request still has this digest.
+    """Return whether `digest` is the digest of the gang's present placement request.
 
-    The digest may have the form of an earlier version of Phalanx, because a plan may be older than the controller.
+    The digest may have the form of an earlier version of Phalanx, because the stored plan may be older than the
+    controller.
     """
     if digest.startswith(_SECOND):
         return digest == request_digest(gang)

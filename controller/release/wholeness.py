@@ -111,9 +111,10 @@ def release_is_marked(members: Iterable[Member]) -> bool:
 
 
 def release_begun(members: Iterable[Member]) -> str:
-    """Return when the release of a gang began (RFC 3339), from its members that have started (`started_members`).
+    """Return when the release of the gang began (RFC 3339), as its started members record it: the bound members, or
+    released members in a PodGroup.
 
-    "" if there is none, or if Phalanx did not release one of them.
+    "" if no member has started, or if Phalanx did not release one of them.
     """
     started = list(members)
     times = [released(member.pod) for member in started]

@@ -62,11 +62,13 @@ class CapacityBound:
 
     @property
     def checks(self) -> int:
-        """How often it was checked so far whether a pod may run on a node."""
+        """How many times the bound has checked so far whether a pod may run on a node. The number measures the cost of
+        the bound.
+        """
         return self._eligibility.checks
 
     def update(self, snapshot: Snapshot, topologies: Sequence[Topology]) -> Self:
-        """Switch to this snapshot and these topologies. Return the object itself."""
+        """Base the bound on this snapshot and these topologies from now on. Return the object itself."""
         if self._topologies != (there := list(topologies)):
             self._topologies, self._verdicts = there, {}
         if self._snapshot is snapshot:
@@ -156,7 +158,8 @@ class CapacityBound:
 class _PriorityBound:
     """An upper bound on the capacity that each node offers to gangs of one priority.
 
-    `asked`: whether a gang has used the bound since the last call of `update`. An unused bound is dropped.
+    `asked`: whether some gang has been checked against the bound since the last call of `update`. If none has, the
+    bound is dropped.
     """
 
     def __init__(self, priority: int) -> None:
@@ -219,7 +222,7 @@ def _within_bounds(amount: int) -> int:
 
 
 def _enough(fit: Integers, domain: Integers, nodes: Integers, pods: int) -> Integers:
-    """Return those of the given nodes whose domain holds at least `pods` pods, counting the given nodes only.
+    """Return those of `nodes` whose domain holds at least `pods` pods. Only the nodes in `nodes` count.
 
     :param fit: by node, how many of the pods it could hold.
     :param domain: by node, the number of its domain.

@@ -23,7 +23,7 @@ from solver.plan import Proof
 
 
 class Cure(Enum):
-    """The events after which a rejected gang may have a plan."""
+    """The kind of event after which a rejected gang may have a plan."""
 
     TIME = "Time"
     """The end of its pause only, because its planning failed or its plan could not be carried out."""
@@ -88,9 +88,8 @@ class ClusterChanges:
         return before.version == self.basis.version
 
     def are_only_new_pods(self, before: Basis, gang: Gang) -> bool:
-        """Return whether further pods are the only change since `before`, and the gang could evict no pod at all.
-
-        Then a proven rejection of the gang still holds.
+        """Return whether further pods are the only change of the inputs since `before`, and the gang could evict no pod
+        at all. A proven rejection of the gang then still holds.
         """
         if self._might_evict(gang) or not self._is_fuller_than(before):
             return False
@@ -151,9 +150,10 @@ def _has_only_more_claims(was: Devices | None, now: Devices | None) -> bool:
 
 
 def _frees_nothing(before: ResourceClaim, after: ResourceClaim | None) -> bool:
-    """Return whether a claim keeps its devices, and asks for the same. A claim without devices may be gone.
+    """Return whether the change of a claim frees no devices and lowers no demand for devices.
 
-    A user may delete a claim that asks for too much, and create another one of the same name.
+    A claim with devices must still have the same devices. A claim without devices must be gone (`after` is None) or
+    have the same spec. A user may delete a claim that asks for too much, and create another one of the same name.
     """
     if after is before or before.status.allocation is None:
         return after is before or after is None or after.spec == before.spec

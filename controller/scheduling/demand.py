@@ -1,4 +1,6 @@
-"""The minimum demand of a gang for the capacity bound, and whether two gangs ask for the same."""
+"""The minimum demand of a gang, which the capacity bound reads, and a comparison of two gangs' demands: whether they
+are equal except for names.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -35,7 +37,7 @@ def request_of(gang: Gang) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """`pods` pods that must run in one domain of `level`; in any domains if `level` is None.
+    """A number of pods that must run together in one domain of `level`; None: in any domains. `pods` is their number.
 
     Each pod requests at least the amounts `requests`. Each pod may run only on nodes that at least one of
     `eligibility_classes` allows.
@@ -49,7 +51,8 @@ class Need:
 
 @dataclass(frozen=True, eq=False)
 class DemandClass:
-    """All that the capacity bound reads of a gang: its priority, its needs, and `amounts`, its least total requests.
+    """The part of a gang that the capacity bound reads: its priority, its needs, and `amounts`, the least total
+    requests of its minimum.
 
     All gangs with equal values share one object (`MinimumDemand.demand_class`), so it is compared by identity.
     """

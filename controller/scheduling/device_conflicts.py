@@ -62,7 +62,9 @@ class DeviceConflicts:
         self._served: set[str] = set()
 
     def find(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, NeedPlan]:
-        """Return a step `NeedPlan` for each gang whose plan is invalidated: its devices are given up."""
+        """Return the step `NeedPlan` for each gang whose plan is invalidated, because the gang must give up the devices
+        of its plan.
+        """
         view = cluster_view.devices
         holding = [
             _Holding(each, device_plan(each.gang, each.record, view))
@@ -79,10 +81,12 @@ class DeviceConflicts:
         return found | dict(self._needed(left, cluster_view))
 
     def _needed(self, holding: Sequence[_Holding], cluster_view: ClusterView) -> Iterator[tuple[GangKey, NeedPlan]]:
-        """Yield the gangs that give up their devices for a waiting pod: for each pod the one of lowest priority.
+        """Yield the gangs that give up their devices because a pod waits for devices, each with the step `NeedPlan`.
+        For each waiting pod, one gang gives up: the gang of the lowest priority that can help.
 
-        The priority of a nominated pod does not count. A gang that takes devices of the pod's node waits for the pod
-        (`controller.acting.holding`). The gang's taint rules keep the pod from every device of the node.
+        If the waiting pod is nominated, its priority does not matter. A gang that takes devices of the pod's node waits
+        for the pod (`controller.acting.holding`), and the gang's taint rules keep the pod from every device of the
+        node.
         """
         view, now = cluster_view.devices, self._clock.monotonic()
         waiting = {pod.metadata.uid: pod for pod in cluster_view.live.values() if _waits(pod, view)}
@@ -107,10 +111,10 @@ class DeviceConflicts:
 
 
 def beside_device_plans(cluster_view: ClusterView, gang_states: Iterable[ReconcileState]) -> ClusterView:
-    """Return the cluster view in which the devices of plans in force are taken, so that no new plan takes them.
+    """Return the cluster view in which the devices of plans in force count as taken, so that no new plan takes them.
 
-    Claims that have their devices already are in the view as they are. All devices of a node count as taken while a
-    waiting pod that is nominated to the node lacks devices.
+    Only claims that do not have their planned devices yet are added to the view. If a waiting pod is nominated to a
+    node and lacks devices, all devices of this node count as taken, too.
     """
     devices = cluster_view.snapshot.devices
     if devices is None:
@@ -130,7 +134,9 @@ def beside_device_plans(cluster_view: ClusterView, gang_states: Iterable[Reconci
 
 
 def device_lost(decision: Decision, cluster_view: ClusterView) -> str:
-    """Return why devices of a new plan are not free any more; "" if they are, once the plan's victims are gone."""
+    """Return why a device of a new plan is not available any more; "" if all its devices are. Devices of the plan's
+    victims count as available.
+    """
     gone = {each.uid for each in decision.evictions}
     own = {each.member.pod.metadata.uid for each in decision.assignments}
     priority = decision.gang.priority if decision.gang is not None else 0
@@ -151,7 +157,9 @@ def device_lost(decision: Decision, cluster_view: ClusterView) -> str:
 
 
 def frees_devices(decision: Decision, cluster_view: ClusterView) -> bool:
-    """Return whether a victim of the plan has a device that the plan needs, or one that shares counters with it."""
+    """Return whether a victim of the plan has a device that the plan needs, or a device that consumes counters which a
+    needed device consumes, too.
+    """
     gone, view = {each.uid for each in decision.evictions}, cluster_view.devices
     planned, consumption = {each.device for each in _planned(decision)}, view.partitions.consumption
     counters = {key for device in planned for key in consumption.get(device, {})}
@@ -170,7 +178,7 @@ def _planned(decision: Decision) -> Iterator[AllocatedDevice]:
 
 
 def _consumed(planned: Iterable[AllocatedDevice]) -> Mapping[DeviceId, Amounts]:
-    """Return by shared device what these devices of a plan consume of its capacities together."""
+    """Return, by shared device, the amounts of its capacities that these devices of a plan consume together."""
     found = defaultdict[DeviceId, list[Amounts]](list)
     for each in planned:
         if each.shared:
@@ -179,19 +187,20 @@ def _consumed(planned: Iterable[AllocatedDevice]) -> Mapping[DeviceId, Amounts]:
 
 
 def _gives_way(pod: Pod, priority: int) -> bool:
-    """Return whether the devices of the pod will soon be free for a plan of this priority. They will if the pod is
-    terminating, or if it is gated and of lower priority. Phalanx has allocated the devices of a gated pod in advance,
-    and takes them back.
+    """Return whether the devices of the pod will soon be free for a plan of this priority.
+
+    True if the pod terminates, or if it is gated and of lower priority. Phalanx has allocated the devices of a gated
+    pod in advance, so Phalanx can deallocate them.
     """
     return pod.terminating or (pod.gated_by(GATE) and (pod.spec.priority or 0) < priority)
 
 
 def _twice_planned(holding: Sequence[_Holding]) -> Iterator[tuple[GangKey, NeedPlan]]:
-    """Yield the gangs whose plans have a device that the plan of a gang before them has, or a partition beside which it
-    cannot be allocated.
+    """Yield the gangs whose plan has a device that is also in the plan of a gang before them, each with the step
+    `NeedPlan`. A partition that cannot be allocated beside such a device counts like the device.
 
     Several plans may share a device up to its capacity. Gangs of higher priority come first, then gangs whose claims
-    have their devices, then older gangs.
+    have their devices already, then older gangs.
     """
     taken = dict[DeviceId, GangKey]()
     shares = _Shares(holding)
@@ -226,9 +235,10 @@ class _Shares:
         """The UIDs of the claims for which the plans have devices, or whose devices the plans give up."""
 
     def have_room(self, device: DeviceId, consumed: Mapping[DeviceId, Amounts]) -> bool:
-        """Return whether the device has capacity for one more plan beside the plans that were taken.
+        """Return whether one more plan can consume these amounts of the device, beside the plans recorded by `take` and
+        the claims outside these plans.
 
-        :param consumed: what the plan consumes of shared devices.
+        :param consumed: by shared device, the amounts that the plan consumes.
         """
         if device not in consumed or device not in self._consumed:
             return False
@@ -241,7 +251,7 @@ class _Shares:
         return not exceeds(amounts, self._view.partitions.shared_capacity.get(device, {}))
 
     def take(self, consumed: Mapping[DeviceId, Amounts]) -> None:
-        """Count what a plan consumes."""
+        """Record the amounts that a plan consumes of shared devices, so that later plans have less."""
         for device, amounts in consumed.items():
             self._consumed[device].append(amounts)
 
@@ -249,7 +259,9 @@ class _Shares:
 def _excluded(
     own: Sequence[DeviceId], taken: Mapping[DeviceId, GangKey], partitions: Partitions
 ) -> tuple[DeviceId, GangKey] | None:
-    """Return a taken device, with its gang, that overdraws counters together with these devices; None if none does."""
+    """Return a device of an earlier plan, with that plan's gang, that cannot be allocated beside the devices `own`,
+    because they together overdraw a counter. None if there is none.
+    """
     counters = {key for device in own for key in partitions.consumption.get(device, {})}
     if not counters:
         return None
@@ -270,9 +282,9 @@ def _waits(pod: Pod, view: DeviceView) -> bool:
 
 
 def _all_of_nominated(waiting: Iterable[Pod], view: DeviceView) -> Iterator[ClaimAllocation]:
-    """Yield all devices of the nodes to which these pods are nominated, as if each pod had those of its node.
+    """Yield all devices of the nodes to which these pods are nominated, as an allocation to each pod.
 
-    Devices of slices without a node name are left out: they are not bound to one node.
+    Devices of slices without a node name are left out, because no single node has them.
     """
     by_node = {pod.status.nominated_node_name: pod for pod in waiting if pod.status.nominated_node_name}
     for each in view.partitions.slices if by_node else ():
@@ -300,10 +312,11 @@ def _unallocated(pod: Pod, view: DeviceView) -> Iterator[ResourceClaim]:
 
 
 def _lowest_that_helps(pod: Pod, holding: Iterable[_Holding], snapshot: Snapshot, view: DeviceView) -> _Holding | None:
-    """Return the gang of lowest priority, the youngest first, whose devices may help the pod; None if there is none.
+    """Return the gang of the lowest priority whose devices may help the waiting pod. Of equal priorities, return the
+    youngest gang. None if no gang can help.
 
-    The gang's priority is lower than the pod's, its claims have devices of a DeviceClass that the pod asks for, and the
-    pod may use their node.
+    The gang's priority is lower than the pod's. Its claims have devices of a DeviceClass that the pod asks for, on a
+    node that the pod may use.
     """
     wanted = {name for claim in _unallocated(pod, view) for name in _classes(claim)} | classes_without_claim(pod, view)
     eligible = Eligibility(pod, snapshot)

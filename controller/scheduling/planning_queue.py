@@ -166,11 +166,13 @@ class PlanningQueue:
         return since is not None and self._clock.monotonic() - since < QUIET_SECONDS
 
     def clear(self) -> None:
-        """Forget all gangs and their cached rejections. Called when the state between reconciles is dropped."""
+        """Drop the entries of all gangs, with their plans and cached rejections. The reconciler calls this when it
+        drops the state between reconciles.
+        """
         self._gangs.clear()
 
     def forget(self, keys: Iterable[GangKey]) -> None:
-        """Forget these gangs, which no longer exist."""
+        """Drop the entries of these gangs, because the gangs no longer exist."""
         for key in keys:
             self._gangs.pop(key, None)
 
@@ -230,7 +232,9 @@ class PlanningQueue:
         self._share_rejections(now, at)
 
     def _share_rejections(self, now: _PlanningRound, at: float) -> None:
-        """Reject, without planning, each gang that asks for the same as a gang whose cached rejection holds."""
+        """Reject, without planning, each gang whose placement request and pods are equal to those of a gang whose
+        cached rejection holds.
+        """
         active = now.active
         if not active or not now.holding:
             return
@@ -325,7 +329,9 @@ class PlanningQueue:
     def _ask_infeasible(
         self, gangs: Sequence[QueuedGang], now: _PlanningRound, executor: SingleSlotExecutor | None
     ) -> bool:
-        """Send infeasible gangs to the lane if they are due. Return whether any was sent or has a new decision."""
+        """Send gangs above the capacity bound to the idle lane `executor` if they are due. Return whether a gang was
+        sent or has a new decision.
+        """
         at = self._clock.monotonic()
         ready, in_fast_lane = self._infeasible_queue.ready(gangs, at), executor is self._lanes.fast
         if not ready or executor is None or not (in_fast_lane or self._infeasible_queue.overdue(at)):
@@ -388,9 +394,10 @@ class PlanningQueue:
         return self._tried(now.gangs[gang.key], now, partial(stands_in_line, gang, snapshot)) or False
 
     def _tried(self, queued: QueuedGang, now: _PlanningRound, ask: Callable[[], _T]) -> _T | None:
-        """Return the result of `ask`, a check of one gang. If it raises, reject the gang for a moment and return None.
+        """Return the result of `ask`, a check of one gang. If `ask` raises an exception, reject the gang for a moment
+        and return None.
 
-        So an internal error at one gang stops no other gang. It is logged and reported in the gang's decision.
+        So an internal error at one gang stops no other gang. The error is logged and reported in the gang's decision.
         """
         try:
             return ask()

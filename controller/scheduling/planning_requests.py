@@ -44,7 +44,7 @@ class PlanningRequest:
 
 @dataclass(frozen=True, slots=True)
 class PlanningResult:
-    """The result of one gang of a planning request.
+    """The decision for one gang of a planning request, with what the queue must know to cache it.
 
     `final`: whether more time would not help. `seconds`: the planning time of all gangs of this priority together.
     `tied`: members that cause the rejection only by their pin to the domain of siblings that are gone. They can be
@@ -64,8 +64,8 @@ class PlanningResult:
 def planning_results(request: PlanningRequest, clock: Clock) -> Iterator[PlanningResult]:
     """Yield the result of every gang of the request.
 
-    If planning fails, each remaining gang is planned alone to find the faulty ones. The others are then planned
-    together.
+    If planning raises an error, each gang that has no result yet is planned alone, to find the gangs that cause the
+    error. The other gangs are then planned together.
     """
     left, found = {gang.key: gang for gang in request.gangs}, list[Decision]()
     try:

@@ -41,7 +41,7 @@ class _Plan:
 
 
 class _Beside:
-    """A snapshot combined with plans whose nominations it does not show yet."""
+    """The snapshot as it will be once the nominations of newly accepted plans are written."""
 
     def __init__(self, plans: Sequence[_Plan], snapshot: Snapshot) -> None:
         self._tenants = [tenant for plan in plans for tenant in plan.tenants]
@@ -51,9 +51,10 @@ class _Beside:
         self.victims = {victim for plan in plans for victim in plan.victims}
 
     def may_meet(self, planned: Iterable[tuple[Pod, str]]) -> bool:
-        """Return whether the plans of this `_Beside` can affect these planned pods of another plan.
+        """Return whether the newly accepted plans can affect another plan, given by its pods and their planned nodes.
 
-        True if they share a node, or if a pod on either side has inter-pod affinity or topology spread constraints.
+        True if both plans use the same node, or if a pod on either side has inter-pod affinity or topology spread
+        constraints.
         """
         return any(self._reaches_far or node in self._nodes or _reaches_far(pod) for pod, node in planned)
 

@@ -50,13 +50,13 @@ _MOST_REJECTIONS = 8
 
 @dataclass(slots=True)
 class CachedRejection:
-    """A rejection, with what decides until when it holds. All times are in monotonic seconds.
+    """A rejection of a gang, with the conditions until which it holds. All times are in monotonic seconds.
 
     `cure`: the events that can cure it. `basis`: the inputs with which the rejection holds; None once a change may have
-    cured it, or if only time can. `pause`: the length of the back-off; `again`: its end. `fresh_until`: until then,
-    further pods alone do not end the rejection. `final`: whether more planning time would not have helped. `tied`:
-    members that cause the rejection only by their pin to a domain of siblings that are gone, and that can be recreated
-    at no cost.
+    cured it, or if only time can. `pause`: the length of the back-off; `again`: its end. `fresh_until`: until this
+    time, further pods alone do not end the rejection. `final`: whether more planning time would not have helped.
+    `tied`: members that cause the rejection only by their pin to a domain of siblings that are gone, and that can be
+    recreated at no cost.
     """
 
     decision: Decision
@@ -95,7 +95,9 @@ class CachedRejection:
         self.basis, self.again = None, float("-inf")
 
     def shared_with(self, gang: Gang, at: float) -> "CachedRejection":
-        """Return a copy of the rejection for another gang that asks for the same. `at`: now, in monotonic seconds."""
+        """Return a copy of the rejection for another gang with an equal placement request and equal pods. `at`: the
+        present time, in monotonic seconds.
+        """
         decision = replace(self.decision, gang=gang, key=gang.key)
         return replace(self, decision=decision, fresh_until=at + _fresh_seconds(gang.key))
 
@@ -139,7 +141,8 @@ def _next_pause(result: PlanningResult, before: CachedRejection | None) -> float
 
 
 class SharedRejections:
-    """Finds, for a gang, a rejection of another gang that asks for the same, so that it need not be planned itself.
+    """Finds, for a gang, the cached rejection of another gang with an equal placement request and equal pods, so that
+    the gang need not be planned.
 
     Most waiting gangs are copies, such as a hundred jobs that one user has submitted. Planning them one by one would
     take minutes, and each gang would keep an explanation of its own.
@@ -163,7 +166,8 @@ class SharedRejections:
                 entries.append((gang, rejection))
 
     def of(self, gang: Gang, demand: MinimumDemand) -> CachedRejection | None:
-        """Return the rejection of another gang of this gang's namespace that asks for the same.
+        """Return the rejection of another gang of the same namespace that has an equal placement request and equal
+        pods.
 
         None if there is none, if no lower bound of the demand is known, or if this reconcile has compared
         `MOST_MEMBERS` members already.

@@ -40,7 +40,7 @@ NOTHING_PLANNED: Planned = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result of one check of `gang`.
+    """The result of one check whether a restart helps `gang`, which has lost a member.
 
     `why`: the reason against a restart; "" if the gang can be restarted. It is also "" if the check could not prove
     that the lost member fits nowhere beside the others. `at`: the end of the check, in monotonic seconds.
@@ -84,7 +84,9 @@ class Verdict:
         )
 
     def fresh(self, gang: Gang, at: float) -> bool:
-        """Return whether the gang may be restarted: the verdict is positive, recent, and the gang has not changed."""
+        """Return whether the gang may be restarted now: a restart helps (`placed`), the verdict is recent, and the gang
+        is the same as at the check.
+        """
         return self.placed and self.stands(at) and (self.gang is gang or self.gang == gang)
 
 

@@ -46,11 +46,12 @@ class Shares:
         return found
 
     def _arrived(self, waiting: Collection[str]) -> dict[str, tuple[float, int]]:
-        """Return the service of each namespace now that these namespaces have waiting gangs.
+        """Return the service of each namespace, with an entry for each namespace in `waiting`, those that have waiting
+        gangs.
 
         A new namespace starts with the least service of the waiting ones, and after them in the tie-break. So a
-        namespace cannot gain an advantage by waiting idle, and new namespaces cannot delay an old one for ever.
-        A namespace without waiting gangs is remembered only while it has more service than that least one.
+        namespace cannot gain an advantage by waiting idle, and new namespaces cannot delay an old one for ever. A
+        namespace without waiting gangs is remembered only while it has more service than that least one.
         """
         self._least = min((self._had[each][0] for each in waiting if each in self._had), default=self._least)
         self._turns += 1

@@ -108,7 +108,7 @@ class GangObjects:
             self._made_for.setdefault(key, set()).add(place)
 
     def delete(self, manifest: Manifest) -> None:
-        """Record an object that is deleted now."""
+        """Record that an object is deleted now, so that later look-ups do not return it."""
         self._made.pop(namespaced_name_of(manifest), None)
         self._deleted.add(namespaced_name_of(manifest))
 

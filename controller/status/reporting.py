@@ -300,7 +300,9 @@ class Reporter:
             self._recorder.record(self.ref(gang_state), EVENT_OF_CAUSE[step.cause], step.message + again)
 
     def unbound(self, gang_state: ReconcileState, members: Sequence[Planned]) -> None:
-        """Record events for released members that lost their nomination: the scheduler found no capacity for them."""
+        """Record an event for each released member that has lost its nomination, because the scheduler found no
+        capacity for the member.
+        """
         for member in members:
             note = (
                 f"cannot bind on {member.node}, where its gang's plan put it; "
@@ -338,7 +340,8 @@ class Reporter:
         self._recorder.record(_pod_ref(pod), events.MEMBER_SET_FREE, note, related=self.ref(gang_state))
 
     def taken_back(self, gang_state: ReconcileState, pod: Pod, seconds: float) -> None:
-        """Record the event for a released member whose capacity was freed, because its scheduler has not tried it.
+        """Record an event for a released member whose capacity Phalanx has freed, because the member's scheduler has
+        not tried it.
 
         :param seconds: the time within which the scheduler should have tried it.
         """

@@ -42,8 +42,8 @@ class _Window:
 
 
 class Strays:
-    """Records one event on each stray pod: a pod of no gang that names a scheduler which does not run. It remembers the
-    reported pods in memory, so a new leader reports again.
+    """Records one event on each stray pod: a pod that belongs to no gang and names a scheduler which does not run. The
+    reported pods are kept in memory, so a new leader reports them again.
     """
 
     def __init__(

@@ -105,7 +105,7 @@ class _Tallies:
             self.unplaced[sample.key] = WaitingGang(sample.key.namespace, reason, since, lacks_devices(sample.status))
 
     def drop(self, key: GangKey) -> None:
-        """Remove a gang from the counts."""
+        """Remove a gang from all counts, because it no longer exists."""
         if before := self._samples.pop(key, None):
             self._add(before, -1)
             self.unplaced.pop(key, None)
@@ -334,7 +334,9 @@ class Metrics:
             self._domains_above.labels(level).set(domains)
 
     def text(self) -> bytes:
-        """Return all metrics in Prometheus' text format: those of the controller, of its process and of its events."""
+        """Return all metrics of the replica in Prometheus' text format: its own metrics, and those of its process and
+        its events.
+        """
         return generate_latest(self.registry) + generate_latest(REGISTRY)
 
     def _advance(self, standing: GangSample) -> None:

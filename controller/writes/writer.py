@@ -68,7 +68,7 @@ class Written:
 
     @property
     def done(self) -> bool:
-        """Whether the write succeeded."""
+        """Whether the API server has accepted the write."""
         return self.result is Result.DONE
 
     @property
@@ -132,7 +132,9 @@ class Writer:
         return self.each(writes)
 
     def each(self, calls: Iterable[Callable[[], Value]]) -> list[Value]:
-        """Run calls that send writes, in parallel, and wait for all of them. Return their results in order."""
+        """Run these calls in parallel and wait for all of them. Each call sends writes. The results are in the order of
+        the calls.
+        """
         begun = [self._pool.submit(call) for call in calls]
         if begun:
             wait(begun)
@@ -239,9 +241,11 @@ class Writer:
         return self._send("PATCH", _pod_path(meta.namespace, meta.name), patch, MERGE_PATCH)
 
     def allocate(self, claim: ResourceClaim, status: Mapping[str, Any], plan_id: str) -> list[Written]:
-        """Give a claim devices: mark it and write the finalizer that protects them, then the status.
+        """Allocate devices to a claim by two writes: first the mark and the finalizer that protects the allocation,
+        then the status. Return the results of both.
 
-        Both writes name the version that was read, or that the write before it has made. Return the results.
+        The first write names the version of the claim that was read, and the second one the version that the first has
+        created.
 
         :param status: the fields of the status (`controller.release.devices.allocation_status`).
         :param plan_id: the value of the mark, the annotation `phalanx.dev/plan`.

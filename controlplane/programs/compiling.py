@@ -54,8 +54,8 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class MissingPackage:
-    """A package that is not in Go's cache. `folder`: of its files. `dependencies`: how many packages it imports, those
-    that they import included.
+    """A package that is not in Go's cache. `folder`: the folder with its files. `dependencies`: how many packages it
+    imports, directly or through other packages.
     """
 
     folder: str
@@ -131,7 +131,9 @@ class Remaining:
                 self._left.pop(found.folder, None)
 
     def ended(self, run: int) -> None:
-        """Record that this run has ended."""
+        """Record that the run at the position `run` has ended, so that all its packages are compiled and its programs
+        are linked.
+        """
         with self._lock:
             for each in self._packages[run].values():
                 self._left.pop(each.folder, None)

@@ -109,11 +109,11 @@ class AckDialect:
 
 
 def _networks(sources: Sources, named: Iterable[Name], about: GangKey | None) -> Iterator[Manifest]:
-    """Yield the existing JobNetworkTopologies, all of them if `about` is None.
+    """Yield the existing JobNetworkTopologies: all if `about` is None, else only those that the gang `about` may use.
 
-    :param named: namespaces and names of JobNetworkTopologies that pods name. Only these are yielded if `about` is
-        given.
-    :param about: the key of a gang; the JobNetworkTopology with its namespace and name is then yielded, too.
+    :param named: namespaces and names of the JobNetworkTopologies that pods name.
+    :param about: the key of a gang. Then only the JobNetworkTopologies in `named`, and the one with the gang's
+    namespace and name, are yielded.
     """
     if about is None:
         yield from sources.of_kind(keys.GROUP, keys.KIND)

@@ -77,9 +77,11 @@ class CededToOthers:
         return key.dialect in self.to and key not in self.carried
 
     def carries(self, reading: Reading) -> Reading:
-        """Return those gangs in the reading of a ceded dialect that Phalanx still handles (`carried`).
+        """Return the part of a ceded dialect's reading that Phalanx still handles: the gangs in `carried`, which
+        started before the dialect was ceded.
 
-        Faults and advice on pods, and on objects with the name of such a gang, are included.
+        Faults and advice are included if they are about pods, or about objects with the namespace and name of such a
+        gang.
         """
         ours = {(key.namespace, key.name) for key in self.carried}
 

@@ -60,7 +60,9 @@ class AllQueues:
 
     @cached_property
     def _ours(self) -> Sequence[Charging]:
-        """The dialects with queues that are not ceded, computed once because every pod of a gang needs them."""
+        """The dialects with queues that are not ceded to another system. The result is cached, because every pod of a
+        gang needs it.
+        """
         return [each for each in _CHARGING if each.name not in self._left]
 
 

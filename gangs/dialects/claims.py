@@ -93,10 +93,10 @@ def ceded_to_others(sources: Sources) -> CededToOthers:
 
 
 def parts_of(gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
-    """Return all `GangKey`s that pods of a gang may name: its own, and those that its dialect derives from its pod
-    sets.
+    """Return all `GangKey`s by which pods of a gang may name the gang: its own key, and the keys that its dialect
+    derives from its pod sets.
 
-    Example: in Koordinator, pods of a gang that consists of several PodGroups name the key of their PodGroup.
+    Example: in Koordinator, a pod of a gang that consists of several PodGroups names the key of its PodGroup.
 
     :param pod_sets: the names of the gang's pod sets.
     """

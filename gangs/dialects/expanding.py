@@ -166,9 +166,9 @@ def missing_pods(
 
 
 def _existing(manifest: Manifest, sources: Sources) -> Sequence[Pod]:
-    """Return existing pods that include those of the workload.
+    """Return existing pods, among which are all pods of the workload.
 
-    For a Job they are only its own pods, which are indexed; for other kinds they are all pods.
+    For a Job, these are only the Job's own pods, which are indexed. For other kinds, they are all pods.
     """
     return sources.pods_of(job_of(manifest)) if has_rules(manifest) else sources.pods
 

@@ -47,8 +47,10 @@ class Protection:
 
 
 def protection(objects: Mapping[ObjectKey, Manifest]) -> Protection:
-    """Return the protection for a cluster with these objects, which include the webhook configurations.
+    """Return the predicate that protects pods from eviction in a cluster with these objects: it returns why a pod must
+    not be evicted.
 
+    `objects`: all objects of the cluster that show which scheduling systems run, the webhook configurations included.
     Two results are equal if they protect the same pods, so a caller can compare them to detect a change.
     """
     sources = Sources(objects=objects)

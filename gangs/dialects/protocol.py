@@ -67,8 +67,8 @@ class Grouping(Protocol):
     """
 
     def joined(self, pod: Pod) -> frozenset[GangKey]:
-        """Return the `GangKey`s that form one gang with the pod's own, because the pod's labels or annotations list
-        them.
+        """Return the keys of further group objects that are one gang with the pod's own group object, because the pod's
+        labels or annotations list them.
         """
 
     def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
@@ -78,8 +78,8 @@ class Grouping(Protocol):
         """
 
     def parts(self, gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
-        """Return all `GangKey`s that pods of a gang may name: its own, and those of the group objects that are its pod
-        sets.
+        """Return all `GangKey`s by which pods of a gang may name the gang: its own key, and the keys of the group
+        objects that are its pod sets.
 
         For example, a GangGroup of Koordinator has one pod set for each of its PodGroups.
 
@@ -126,8 +126,8 @@ class Propagating(Protocol):
 
 @runtime_checkable
 class Foreseeing(Protocol):
-    """A dialect whose group objects a controller of the cluster creates for workloads that ask for them. Example: the
-    Job controller creates the PodGroup of a Job with `spec.scheduling`.
+    """A dialect in which a controller of the cluster creates a group object for each workload that asks for one.
+    Example: the Job controller creates the PodGroup of a Job with `spec.scheduling`.
     """
 
     def with_group(self, workload: Manifest) -> tuple[Manifest, Manifest] | None:
@@ -150,7 +150,9 @@ class Queueing(Protocol):
 
 @runtime_checkable
 class Charging(Protocol):
-    """A dialect whose queues Gang objects may name, too, so that gangs use the queues' quota (docs/decisions/0032)."""
+    """A dialect with queues. Gang objects may name these queues, too, so that gangs use the queues' quota
+    (docs/decisions/0032).
+    """
 
     name: str
 

@@ -263,7 +263,9 @@ class GangStore:
         return {(SCHEDULER, each) for each in old.keys() | new.keys() if old.get(each) != new.get(each)}
 
     def _roots_of(self, objects: Iterable[ObjectKey]) -> set[GangKey]:
-        """Return the `GangKey`s of gangs that these objects may be or describe, if the store has not read them yet."""
+        """Return the `GangKey`s of the gangs that these objects may describe, if the store has not read these gangs
+        yet.
+        """
         found = set()
         for key in objects:
             for dialect in _roots(key, self._sources.objects.get(key)):

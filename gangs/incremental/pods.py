@@ -93,7 +93,8 @@ class KeptPods:
         return _COMPANY, dialect, company
 
     def update(self, pods: Mapping[str, Pod | None], left: CededToOthers) -> set[ReadInput]:
-        """Update the indexes. Return the inputs of readings that change, so that these gangs must be read again.
+        """Update the indexes of pods. Return the inputs of readings that have changed, so that the gangs with these
+        inputs must be read again.
 
         :param pods: by `namespace/name`, the pods that are new, changed or gone; None for a pod that is gone.
         """

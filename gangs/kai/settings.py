@@ -46,7 +46,8 @@ class _Section(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The content of the ConfigMap. `there`: whether it exists and is valid; otherwise the fields have the defaults.
+    """The content of the ConfigMap that configures KAI Scheduler's levels. `there`: whether it exists and is valid;
+    otherwise the fields have their defaults.
 
     `enabled`: whether scopes and policies have an effect. `levels`: the narrowest first.
     """

@@ -98,13 +98,14 @@ class KoordinatorDialect:
         return units.listed(pod.metadata.annotations)
 
     def grouped(self, about: GangKey, linked: Callable[[GangKey], Iterable[GangKey]], sources: Sources) -> set[GangKey]:
-        """Return the keys of all units (PodGroups) in the GangGroup of `about`. Annotations of pods and of PodGroups
-        list them.
+        """Return the keys of all units (PodGroups) in the GangGroup that contains `about`. The annotations of pods and
+        of PodGroups list these units.
         """
         return _linked(about, linked, sources)
 
     def parts(self, gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
-        """Return all `GangKey`s that pods of a gang may name: those of the units (PodGroups) of the GangGroup.
+        """Return all `GangKey`s by which pods of a gang may name the gang: the keys of the units (PodGroups) in its
+        GangGroup.
 
         Each unit is a pod set of the gang.
         """

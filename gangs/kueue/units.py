@@ -52,9 +52,9 @@ Used = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """The information, besides its own objects and pods, from which a gang is read.
+    """The data from which a gang of Kueue's dialect is read, besides the gang's own objects and pods.
 
-    `topologies`: those of all dialects. `used`: by gang, the flavors that its plan in force uses.
+    `topologies`: the topologies of all dialects. `used`: by gang, the flavors that its plan in force uses.
     """
 
     sources: Sources

@@ -249,8 +249,8 @@ def _check_all(asked: Sequence[Wish], topology: Topology, ref: ObjectRef, findin
 
 
 def _check_in_one(asked: Sequence[Wish], known: Sequence[Topology], ref: ObjectRef, findings: Findings) -> None:
-    """If each of these topologies has faults with the requested levels, report those of the topology with the fewest
-    faults.
+    """Report faults with the requested levels if no topology is without such faults. Only the faults of the topology
+    with the fewest are reported.
     """
     tried = []
     for topology in known:

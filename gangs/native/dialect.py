@@ -58,7 +58,9 @@ class NativeDialect:
         return units.grouped(about, sources)
 
     def parts(self, gang: GangKey, pod_sets: Sequence[str]) -> set[GangKey]:
-        """Return the keys of the PodGroups of a gang, because each of them is a pod set of the gang."""
+        """Return all `GangKey`s by which pods of a gang may name the gang: the keys of its PodGroups, each of which is
+        a pod set of the gang.
+        """
         return {gang, *(gang._replace(name=each) for each in pod_sets if len(pod_sets) > 1)}
 
     def company(self, pod: Pod) -> Hashable | None:  # noqa: ARG002 -- the protocol's signature

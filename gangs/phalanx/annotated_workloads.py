@@ -150,9 +150,8 @@ def _recorded(manifest: Manifest, sources: Sources) -> str | None:
 
 
 def _rank_places(pod: Pod, rank: str) -> tuple[tuple[str, Mapping[str, str], str], ...]:
-    """Return the keys that may have a pod's rank (as `membership.given_rank` expects them).
-
-    They are Phalanx's own keys. If the pod has none of them, it is the key of the workload's kind.
+    """Return the keys that may state a pod's rank (as `membership.given_rank` expects them): Phalanx's own keys or, if
+    the pod has none of them, the key of the workload's kind.
 
     :param rank: the key of the kind (`KindRow.rank`); "" for none.
     """
@@ -266,9 +265,10 @@ def check_unsupported(manifest: Manifest, sources: Sources, findings: Findings) 
 
 
 def _refused(manifest: Manifest, annotations: Mapping[str, str], findings: Findings) -> bool:
-    """Report annotations that ask for a gang on a workload whose kind cannot be one. Return whether there is a fault.
+    """Report annotations that ask for a gang on a workload whose kind cannot be a gang. Return whether such a fault was
+    reported.
 
-    Annotations on its pod templates only get advice.
+    Such annotations on the workload's pod templates only get advice.
     """
     ref, opted_out, templates = (
         ref_of(manifest),

@@ -33,10 +33,11 @@ _INSTEAD = "write those on it, or make a Gang object with slices for these pods"
 
 
 def owner_of(pod: Pod) -> str | None:
-    """Return the name of the gang of a pod that has Run:ai's annotations; None for a pod without them.
+    """Return the name of the gang of a pod with Run:ai's annotations. It is the name of the pod's controller or, if the
+    pod has none, the pod's own name.
 
-    It is the name of the pod's controller, or the pod's own name if it has none. Return None also for pods of Jobs,
-    whose gang is named by a label, and for pods that name a PodGroup, which is then their gang.
+    None for a pod without Run:ai's annotations. None also for a pod of a Job, because a label names its gang, and for a
+    pod that names a PodGroup, because the PodGroup is its gang.
     """
     annotations = pod.metadata.annotations
     if not annotations or not wishes.opted_in(wishes.of_pod(pod)) or any(annotations.get(key) for key in keys.GROUPED):

@@ -147,9 +147,10 @@ def _rivals(found: Iterable[tuple[_Age, Manifest, Topology]], findings: Findings
 
 
 def _limits(pods: Sequence[Pod], topologies: Iterable[Topology]) -> dict[str, frozenset[str]]:
-    """Return, by label key of node pools, the values to which the pods' selectors and affinity restrict them.
+    """Return, by label key of node pools, the values to which the node selectors and the affinity of these pods
+    restrict the pods.
 
-    A label is absent if one of the pods is not restricted by it.
+    A label key is absent if one of the pods is not restricted by this label.
     """
     labels = {pool.label for each in topologies for pool in each.pools}
     limits = {}

@@ -40,7 +40,8 @@ class ChildWorkload:
     elsewhere: bool = False
 
     def field(self, inner: str) -> str:
-        """Return the path in the parent for a path in the child, so that a fault can be reported on the parent.
+        """Return the path in the parent that corresponds to the path `inner` in the child, so that a fault of the child
+        can be reported on the parent.
 
         Paths of metadata are the same in both, because the metadata are copied.
         """

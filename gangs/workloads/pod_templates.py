@@ -355,9 +355,10 @@ def maker_of(pod: Pod) -> Maker | None:
 
 
 def shared_name(pod: Pod) -> str:
-    """Return the name of the workload whose pods form one group with this pod, by its kind; "" if they form none.
+    """Return the name of the workload whose pods form one group with this pod, by the workload's kind; "" if they form
+    none.
 
-    It is used in systems in which pods need not name their group.
+    Systems in which pods need not name their group use this name.
     """
     if (owner := job_owner(pod)) is not None:
         return owner.name

@@ -17,7 +17,7 @@ class MadeLater(Enum):
 
 @dataclass(frozen=True, slots=True)
 class StartOrder:
-    """A setting of a workload by which it creates some pods (`later`) only after others of its pods run.
+    """A setting by which a workload creates some of its pods (`later`) only after others run.
 
     `at`: the path of the field, or the key of an annotation if `annotation` is true. `says`: the field must have this
     value. `unless`: the field must have any other value. With neither, the field must be set. `at_once`: the remedy

@@ -25,11 +25,11 @@ from solver.plan import Plan, Proof
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """A joint answer for the gangs of one priority, in one choice of flavors.
+    """The solver's joint answer for the gangs of one priority, with one choice of flavors for each gang.
 
     `variants`: each gang in its chosen flavors. `parts`: the nodes and victims of each accepted gang. `without`: the
-    gangs that are proven infeasible beside the accepted gangs. `complete`: no other choice of flavors can be better.
-    `seconds`: the time of each step.
+    gangs that are proven infeasible beside the accepted gangs. `complete`: whether no other choice of flavors can be
+    better. `seconds`: the time of each step, by the step's name.
     """
 
     same_priority: SamePriority
@@ -60,10 +60,10 @@ class Joint:
 
 @dataclass(frozen=True, slots=True)
 class JointDecisions:
-    """The decisions from a joint plan, and all that the plan takes.
+    """The decisions of all gangs, made from a joint plan, and the cluster and quotas after it.
 
-    `proven`: whether the plan is optimal in all goals that were optimised. `levels`: how many levels are proven, if
-    only compactness was optimised.
+    `proven`: whether the plan is optimal in all goals that were optimised. `levels`: on how many levels the compactness
+    is proven, if only compactness was optimised.
     """
 
     decisions: list[Decision]
@@ -73,9 +73,10 @@ class JointDecisions:
 
 
 def carried_over(joint: Joint, one_by_one: OneByOne) -> JointDecisions | None:
-    """Return the decisions of all gangs of one priority; None if a gang's part of the joint plan fails verification.
+    """Return the decisions of all gangs of one priority from a joint answer; None if a gang's part of the joint plan
+    fails verification.
 
-    Gangs that the joint plan does not place are planned after all others, because this explains their rejection.
+    Gangs that the joint plan does not place are planned alone after all others, because this explains their rejection.
     """
     same_priority = joint.same_priority
     accepted = [gang for gang in same_priority.gangs if gang.key in joint.parts]
@@ -141,8 +142,10 @@ def _within_quotas(joint: Joint, gangs: Sequence[Gang]) -> list[Variant]:
 
 
 def _on_what_is_left(joint: Joint, variants: Sequence[Variant]) -> list[Decision] | None:
-    """Return the decisions, each verified in the problem that the gang has already. In this problem the free capacity
-    is reduced to what the gangs before this gang leave. None if a gang's part of the joint plan fails verification.
+    """Return one decision for each of these gangs, in their order, without framing any gang anew.
+
+    Each gang's part of the joint plan is verified in the problem of its variant, with the free capacity reduced by what
+    the earlier gangs take. None if a part fails verification, or cannot be stated in that problem.
     """
     left, decisions = Remaining(), list[Decision]()
     for variant in variants:
@@ -157,8 +160,10 @@ def _on_what_is_left(joint: Joint, variants: Sequence[Variant]) -> list[Decision
 
 
 def _one_after_the_other(joint: Joint, variants: Sequence[Variant]) -> list[Decision] | None:
-    """Return the decisions, each verified in a new problem on the snapshot after the plans of the gangs before. None if
-    a gang's part of the joint plan fails verification.
+    """Return one decision for each of these gangs, in their order. Each gang is framed anew on the snapshot after the
+    plans of the earlier gangs, and its part of the joint plan is verified in this new problem.
+
+    None if a part fails verification, or if an earlier gang evicts members of a later gang.
     """
     snapshot, decisions = joint.same_priority.start.snapshot, list[Decision]()
     for variant in variants:
@@ -174,10 +179,11 @@ def _one_after_the_other(joint: Joint, variants: Sequence[Variant]) -> list[Deci
 
 
 def _beside_all_others(joint: Joint, gangs: Sequence[Gang]) -> list[Decision] | None:
-    """Return the decisions, each verified in a new problem on the snapshot after the plans of all other gangs. None if
-    a gang's part of the joint plan fails verification.
+    """Return one decision for each of these gangs, in their order. Each gang is framed anew on the snapshot after the
+    plans of all other gangs, and its part of the joint plan is verified in this new problem.
 
-    Later gangs are included, because a gang's pods may have affinity to pods of later gangs.
+    The plans of later gangs are in the snapshot, because a gang's pods may have affinity to pods of later gangs. None
+    if a part fails verification.
     """
     start, plans, decisions = joint.same_priority.start.snapshot, dict[GangKey, Decision](), list[Decision]()
     for gang in gangs:
@@ -222,7 +228,9 @@ def _may_be_bound(joint: Joint, decisions: Sequence[Decision]) -> bool:
 
 
 def _verified(joint: Joint, variant: Variant, framing: Framing) -> Decision | None:
-    """Return the decision of an accepted gang, verified in a problem of the gang alone; None if it breaks a rule."""
+    """Return the decision of an accepted gang, whose part of the joint plan is verified in the problem of `framing`.
+    None if the part breaks a constraint there.
+    """
     share = joint.parts[variant.gang.key].share(framing)
     plan = None if share is None else share_as_plan(framing.problem, share, joint.answer)
     if plan is None:

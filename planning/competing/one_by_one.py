@@ -26,9 +26,10 @@ class OneByOne:
     """Cached decisions of gangs when planned alone."""
 
     def planned(self, *, uncontested: bool) -> tuple[list[Decision], Taken]:
-        """Return the decisions in order, and all that the plans take.
+        """Return the decisions of all gangs in their order, and the cluster and quotas after their plans.
 
-        `uncontested` False: the gangs compete, so no single plan is proven best for all of them.
+        `uncontested`: whether no two gangs compete for nodes or quotas. If False, no single plan is marked as the best
+        for all gangs.
         """
         taken, decisions = self.same_priority.start, list[Decision]()
         for gang in self.same_priority.gangs:
@@ -43,11 +44,12 @@ class OneByOne:
         return self.known[gang.key]
 
     def displaced(self, decisions: Sequence[Decision]) -> list[Decision]:
-        """Return those rejections among `decisions` that depend on where the other gangs of this priority are placed.
+        """Return the rejections among `decisions` that could change if other gangs of this priority were placed on
+        other nodes.
 
-        Such a rejection is proven only for the nodes that the gangs before it have taken. It is returned in two cases.
-        If the gang were planned alone, it would not be proven infeasible. Or its pods have affinity to pods of another
-        gang.
+        The search has proven such a rejection only for the nodes that the earlier gangs have taken. A rejection is
+        returned if the gang would not be proven infeasible when planned alone. It is also returned if the gang's pods
+        have affinity to pods of another gang.
         """
         found, taken = list[Decision](), False
         for decision in decisions:
@@ -60,7 +62,7 @@ class OneByOne:
         return found
 
     def not_proven(self, decisions: Sequence[Decision], proven: Collection[GangKey] = ()) -> list[Decision]:
-        """Return the decisions, in which each rejection of a displaced gang is marked as Unproven.
+        """Return all decisions. The rejections of displaced gangs are marked as Unproven in them.
 
         `proven`: gangs that the joint model proves infeasible, wherever the earlier gangs are placed. Their rejections
         stay proven.
@@ -111,7 +113,9 @@ def _coming(decision: Decision) -> list[Pod]:
 
 
 def _beside_others(decision: Decision, decisions: Sequence[Decision]) -> Decision:
-    """Return an infeasible gang's decision with a message that names the gangs placed before it."""
+    """Return the decision of an infeasible gang, with a message that names the gangs of its priority that were placed
+    before it.
+    """
     before = decisions[: next(turn for turn, each in enumerate(decisions) if each.key == decision.key)]
     others = [each.key for each in before if takes_new_nodes(each)]
     if not others:

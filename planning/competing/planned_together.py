@@ -190,7 +190,7 @@ def _together(ways: _Ways, one_by_one: OneByOne) -> JointDecisions | None:
 
 
 def _joint(ways: _Ways, way: Sequence[Variant], seconds: float) -> Joint | None:
-    """Solve one joint problem of all gangs, each in the flavors of its variant in `way`.
+    """Solve one joint problem of all gangs, each in the flavors of its variant in `way`. Return the joint answer.
 
     None if the solver finds no answer in time, the gangs use different topologies, amounts must be rounded, or the
     gangs ask for too many device kinds.
@@ -316,7 +316,9 @@ def _has_first_flavors(decision: Decision, variants: Mapping[GangKey, Sequence[V
 
 
 def _alone(framings: Mapping[GangKey, Framing], limits: Limits) -> dict[GangKey, Plan] | None:
-    """Return the best plan of each gang when planned alone; None if not all are proven within `limits.seconds`."""
+    """Return the optimal plan of each gang when it is planned alone; None if some gang has none that is proven within
+    `limits.seconds`.
+    """
     end = time.monotonic() + limits.seconds
     best: dict[GangKey, Plan] = {}
     for key, framing in framings.items():
@@ -337,8 +339,10 @@ def _is_whole(decision: Decision) -> bool:
 
 
 def _as_good(goals: Sequence[Goal], best: Sequence[Goal]) -> int:
-    """Return how many goals, from the first one on, have the same value as in `best`, the plan of the gang alone. The
-    preferences are the last goal that counts.
+    """Return how many goals, counted from the first, have the same value in `goals` and in `best`. Goals after the
+    preferences do not count.
+
+    `best`: the goals of the gang's plan when it is planned alone.
     """
     place = 0
     while goals[place].name != _SUMMED_LAST and (goals[place].value, goals[place].parts) == (

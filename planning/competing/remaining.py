@@ -37,8 +37,8 @@ class Remaining:
             self._used[name] = self._used.get(name, 0) + asked[:, place] * unit
 
     def framing(self, stated: Framing) -> Framing | None:
-        """Return the problem `stated` of a later gang, with only the remaining capacity free. None if a used amount is
-        no multiple of the unit in which the problem counts the resource.
+        """Return `stated`, the problem of a later gang, in which the capacity that placed gangs use is not free. None
+        if a used amount is not a multiple of the unit in which the problem counts the resource.
         """
         problem = stated.problem
         free = problem.nodes.free.copy()
@@ -51,7 +51,11 @@ class Remaining:
 
 
 def only_room_matters(gangs: Iterable[Gang], framings: Sequence[Framing]) -> bool:
-    """Whether these gangs take nothing but free capacity from each other, as long as their plans evict no pod."""
+    """Whether these gangs take nothing but free capacity from each other, as long as their plans evict no pod.
+
+    True if all their problems have the same nodes, and no gang has a member for which `needs_more_than_capacity` is
+    True or a preference to run near other pods.
+    """
     layout = framings[0].problem.nodes.layout
     return all(framing.problem.nodes.layout is layout for framing in framings) and not any(
         gang.near or any(needs_more_than_capacity(member.pod) for member in gang.members) for gang in gangs

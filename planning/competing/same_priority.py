@@ -24,7 +24,7 @@ NO_ALLOCATIONS: Mapping[str, tuple[ClaimAllocation, ...]] = {}
 
 
 class Taken(NamedTuple):
-    """The state for the next gang: the cluster and the use of quotas after the plans of earlier gangs.
+    """The cluster and the use of quotas after the plans of earlier gangs. The next gang is planned in this state.
 
     `closed`: for each strict queue, its first gang without a plan. No later gang of that queue is planned.
     """
@@ -96,10 +96,10 @@ class GangPart:
         pod_sets: Sequence[int],
         devices: Mapping[str, tuple[ClaimAllocation, ...]] = NO_ALLOCATIONS,
     ) -> "GangPart":
-        """Return one gang's part of a joint plan, with positions replaced by names of nodes and pods.
+        """Return one gang's part of a joint plan, as names of nodes and pods.
 
-        `framing`: the joint framing, to which the positions in `share` refer. `pod_sets`: the gang's sets in it, by
-        position. `devices`: the devices of all members of all gangs.
+        `share`: the part, as positions in the joint problem. `framing`: the framing of the joint problem. `pod_sets`:
+        the positions of the gang's pod sets in it. `devices`: the devices of all members of all gangs.
         """
         nodes = {
             member.pod.key: framing.nodes[node]
@@ -111,8 +111,8 @@ class GangPart:
         return cls(nodes, victims, {pod: each for pod, each in devices.items() if pod in nodes})
 
     def share(self, framing: Framing) -> Share | None:
-        """Return the part with positions in place of names: those of a framing of this gang alone. None if that framing
-        lacks one of the nodes or victims.
+        """Return the part as positions in `framing`, the problem of this gang alone. None if that problem lacks one of
+        the nodes or victims.
         """
         places = {name: position for position, name in enumerate(framing.nodes)}
         known = {tenant.pod.key for tenant in framing.victims}
@@ -127,9 +127,10 @@ class GangPart:
 
 
 def share_as_plan(problem: Problem, share: Share, answer: JointAnswer) -> Plan | None:
-    """Return the gang's part of a joint plan (`share`) as a plan with its goals; None if it breaks a rule.
+    """Return the gang's part of a joint plan (`share`) as a plan with its goals; None if the part breaks a constraint
+    of `problem`.
 
-    Goals that are proven for all gangs together are marked as proven for this gang.
+    If a goal is proven for all gangs together, it is marked as proven for this gang.
     """
     goals = goals_of(instance_of(problem, evicting=bool(share.victims)), share.nodes, share.victims)
     if answer.proof is not Proof.OPTIMAL:

@@ -47,8 +47,8 @@ def _on(
 ) -> Allocations:
     """Return the allocations of the pods on one node.
 
-    `free`: the devices of the inventory that no claim has for itself. `used`: the amounts that claims consume of shared
-    devices.
+    `free`: which devices of the inventory no claim has for itself. `used`: for each device that claims share, the
+    amounts of its capacities that they consume.
     """
     claims = [(pod, claim) for pod in pods for claim in columns.demands[pod].claims]
     demands = [claim for _, claim in claims]
@@ -65,7 +65,7 @@ def _on(
 
 
 def _allocated(request: Request, position: int, inventory: Inventory) -> AllocatedDevice:
-    """Return the entry of a device in an allocation."""
+    """Return the device at this position of the inventory as one entry of a claim's allocation, for this request."""
     identity, device = inventory.ids[position], inventory.content_at(position).device
     if not device.allow_multiple_allocations:
         return AllocatedDevice(request.name, identity, admin_access=request.admin)
@@ -76,9 +76,9 @@ def _allocated(request: Request, position: int, inventory: Inventory) -> Allocat
 def fewest_on(
     node: str, pods: Sequence[str], free: Flags, used: Mapping[int, Amounts], columns: DeviceColumns
 ) -> Fewest | None:
-    """Return devices for these pods on one node in the fewest domains of the levels below the node.
+    """Return devices for the claims of these pods on one node, in the fewest domains of the levels below the node.
 
-    None if the free devices do not suffice. Pods of several gangs count as pods of one gang.
+    None if the free devices do not suffice. The domains of several gangs are counted as if all pods were of one gang.
     """
     claims = [(pod, claim) for pod in pods for claim in columns.demands[pod].claims]
     inventory = columns.devices.inventory
@@ -100,7 +100,9 @@ def fewest_on(
 
 
 def held_by_gangs(pods: Iterable[str], columns: DeviceColumns) -> list[int]:
-    """Return the devices that are allocated to running members of these pods' gangs, as positions in the inventory."""
+    """Return the devices that are allocated to running members of the gangs to which these pods belong, as positions in
+    the inventory.
+    """
     gangs = {columns.gang_of[pod] for pod in pods}
     running = [pod for pod, gang in columns.gang_of.items() if gang in gangs and pod not in columns.gone]
     return devices_of_pods(running, columns)
@@ -128,7 +130,10 @@ def _chosen(
     *,
     among: Flags | None = None,
 ) -> list[Choice]:
-    """Return the devices of claims on one node. `among`: the free devices that the claims may get; None: all."""
+    """Return the devices of each claim, all on one node. Raises `AllotmentError` if none are found.
+
+    `among`: the free devices that the claims may get; None: all free devices.
+    """
     offered = free if among is None else among
     if columns.profiles is None and all(each.asked.by_number for each in claims):
         return _by_number(node, claims, offered, columns)
@@ -150,7 +155,9 @@ def _chosen(
 
 
 def _by_number(node: str, claims: Sequence[ClaimDemand], free: Flags, columns: DeviceColumns) -> list[Choice]:
-    """Return the devices of claims for which only numbers matter, by matching."""
+    """Return free devices of one node for claims without constraints or alternatives, by bipartite matching: each claim
+    needs numbers of devices only. Raises `AllotmentError` if the devices do not suffice.
+    """
     inventory = columns.devices.inventory
     slots = [
         (place, request)

@@ -37,11 +37,11 @@ def kind_of(profile: Sequence[Asked]) -> Kind | None:
 def served(
     kinds: Sequence[Kind], limits: Sequence[int], node: NodeDevices, inventory: Inventory
 ) -> frozenset[Numbers] | None:
-    """Return the numbers of members of each profile that the node can serve at once.
+    """Return all vectors (how many members of each profile) that the node can serve at once.
 
     None if the node's devices depend on each other by counters. `kinds`: by profile, the device kind of which a member
-    needs one device. `limits`: how many members of each profile there are. Raises `NotPlannedError` if there are too
-    many combinations.
+    needs one device. `limits`: by profile, the largest number of members to try. Raises `NotPlannedError` if there are
+    too many combinations.
     """
     if any(inventory.contents[each].device.consumes_counters for each in node.contents):
         return None
@@ -59,7 +59,11 @@ def served(
 
 
 def _sum(one: _Most, other: _Most, limits: Sequence[int]) -> _Most:
-    """Return the numbers of members that two sets of devices serve together, `limits` at most."""
+    """Return the numbers of members that two disjoint sets of devices serve together, at most `limits`.
+
+    Keys: how many members of each profile but the last. Values: the largest number of members of the last profile
+    beside them.
+    """
     found: _Most = {}
     for (before, some), (after, more) in product(one.items(), other.items()):
         prefix = tuple(map(sum, zip(before, after, strict=True)))
@@ -71,7 +75,11 @@ def _sum(one: _Most, other: _Most, limits: Sequence[int]) -> _Most:
 def _on_device(
     kinds: Sequence[Kind], limits: Sequence[int], place: int, node: NodeDevices, inventory: Inventory
 ) -> _Most:
-    """Return the numbers of members that one device serves. `place`: the position of the device in `node`."""
+    """Return the numbers of members that one device serves. `place`: the position of the device in `node`.
+
+    Keys: how many members of each profile but the last. Values: the largest number of members of the last profile
+    beside them.
+    """
     content, share = node.contents[place], node.shares[place]
     fits = [bool(node.free[place] and accepted(kind, inventory)[content]) for kind in kinds]
     nothing = (0,) * (len(kinds) - 1)
@@ -92,9 +100,11 @@ def _amounts(kind: Kind, content: int, inventory: Inventory) -> tuple[Decimal, .
 def _shares(
     amounts: Sequence[tuple[Decimal, ...] | None], limits: Sequence[int], share: Shared
 ) -> Iterator[tuple[Numbers, int]]:
-    """Yield the numbers of members that can share a device.
+    """Yield the numbers of members that can share one device. An entry is the number of members of each profile but the
+    last, and the largest number of members of the last profile beside them.
 
-    `amounts`: by profile, the amounts that a member consumes; None if the member cannot get the device.
+    `amounts`: by profile, what a member consumes of each capacity of the device; None if the member cannot get the
+    device.
     """
     tops = [_most(share.left, each, limit) for each, limit in zip(amounts, limits, strict=True)]
     for prefix in product(*(range(top + 1) for top in tops[:-1])):

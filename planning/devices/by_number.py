@@ -27,12 +27,15 @@ def numbers_of(demand: PodDemand) -> dict[Kind, int]:
 
 
 def limiting_sets(accepted: Sequence[Flags]) -> list[tuple[int, ...]]:
-    """Return the sets of device kinds whose limits imply the limits of all sets, as positions of kinds in `accepted`.
+    """Return the sets of device kinds whose limits imply the limits of all sets. A set is given by the positions of its
+    kinds in `accepted`.
 
-    `accepted`: by device kind, the device contents that it accepts. A set is left out in two cases. In the first, a
-    kind outside the set accepts only contents that some kind of the set accepts: the larger set has the same limit. In
-    the second, the set has two parts, and no content is accepted in both parts: the limits of the parts imply the limit
-    of the set. Raises `NotPlannedError` if there are too many kinds.
+    `accepted`: for each device kind, the contents that it accepts. A set is left out in two cases:
+
+    - A kind outside the set accepts only contents that some kind of the set accepts. The larger set has the same limit.
+    - The set has two parts, and no content is accepted in both. The limits of the parts imply the limit of the set.
+
+    Raises `NotPlannedError` if there are too many kinds.
     """
     if len(accepted) > MOST_KINDS:
         raise NotPlannedError(f"more than {MOST_KINDS} kinds of devices in one gang")

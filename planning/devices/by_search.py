@@ -1,10 +1,10 @@
 """Claims with constraints, alternatives, shared counters or shared devices, as resources of the solver's problem.
 
 Members with equal claims have one profile. For each distinct set of devices of a node, a search finds which numbers of
-members of each profile the node can serve at once. These numbers are written as limits on weighted sums over sets of
-profiles. That form is exact only if it allows no other numbers, which is checked for each distinct set of devices.
-Several choices of weights are tried, first each alone and then all together. If no choice is exact, the gang is not
-planned.
+members of each profile the node can serve at once. Each resource is a limit on a weighted sum of these numbers: every
+profile has a weight, and the node offers an amount. Such limits are exact only if they allow exactly the numbers that
+the search has found. This is checked for each distinct set of devices. Several choices of weights are tried, first each
+alone and then all together. If no choice is exact, the gang is not planned.
 """
 
 from bisect import bisect_left
@@ -47,15 +47,16 @@ Vector = tuple[int, ...]
 
 @dataclass(slots=True)
 class Profiles:
-    """The profiles of one problem. `limits`: how many members of each profile are tried on one node.
+    """The profiles of one problem, and the resources that represent devices to the solver.
 
-    A profile that takes no devices, because it only observes them, is tried with one member. If the node serves one, it
-    serves any number. `multiples`: how many members one tried member represents.
+    `every`: the profiles. `limits`: the largest number of members of each profile that the search tries on one node. If
+    a profile only observes devices, the limit is 1, because a node serves either no such member or any number.
+    `multiples`: how many members one tried member of each profile represents.
 
-    `rows`: by resource, how much a member of each profile counts in it. `in_devices`: by profile, the devices of a
-    member; empty if no amounts are in devices. `bounded`: whether the limits are the members'
-    numbers although a node may serve more. Its amounts may then be smaller than its capacity, but not too small for the
-    members.
+    `rows`: for each resource, the amount that one member of each profile requests. `in_devices`: the number of devices
+    that one member of each profile takes; empty if no resource counts devices. `bounded`: whether `limits` are the
+    numbers of members, although some node may serve more. The amount of such a node may then be smaller than its
+    capacity, but it suffices for the members.
     """
 
     every: tuple[Profile, ...]
@@ -71,12 +72,14 @@ class Profiles:
 
     @classmethod
     def of(cls, members: Mapping[Profile, int], inventory: Inventory, nodes: Sequence[NodeDevices]) -> "Profiles":
-        """Return the profiles with weights that describe these nodes exactly. `members`: by profile, their number.
+        """Return the profiles, with weights that describe these nodes exactly. `members`: the number of members of each
+        profile.
 
-        As many members are tried as the devices allow, so that the amounts are the capacities of the nodes, and waste
-        is counted in them. If that takes too long, or has no exact form, only the numbers of the members are tried.
+        The search tries as many members as the devices allow. Then a node's amount is its whole capacity, so the solver
+        counts waste in devices. If this search takes too long, or no weights are exact for its result, the search tries
+        only as many members as there are.
 
-        Raises `NotPlannedError` if there are no such weights, or too many profiles.
+        Raises `NotPlannedError` if no weights are exact, or if there are more than `MOST_PROFILES` profiles.
         """
         if len(members) > MOST_PROFILES:
             raise NotPlannedError(f"more than {MOST_PROFILES} different sets of claims with constraints in one gang")
@@ -98,7 +101,8 @@ class Profiles:
     def weighted(self, families: Sequence[Vector], nodes: Sequence[NodeDevices]) -> "Profiles":
         """Return the profiles with the first choice of weights that describes these nodes exactly.
 
-        Raises `NotPlannedError` if there is none. `families`: choices of weights.
+        `families`: the choices of weights; each has one weight for each profile. Each is tried alone, then all are
+        tried together. Raises `NotPlannedError` if none is exact.
         """
         for weights in (*([each] for each in families), families):
             found = replace(self, rows=_rows(self.in_devices, weights), _found={})
@@ -107,7 +111,11 @@ class Profiles:
         raise NotPlannedError("different claims with constraints for the same devices")
 
     def reaches_limit(self, node: NodeDevices) -> bool:
-        """Return whether the node serves as many members of a profile as are tried. It may serve more."""
+        """Return whether the node can serve `limits` members of some profile at once, so that it may have devices for
+        even more members. The search tries no larger numbers.
+
+        Profiles without devices for themselves do not count: a node serves any number of their members, or none.
+        """
         return any(
             count == limit and multiple == 1
             for vector in self.served(node)
@@ -117,12 +125,13 @@ class Profiles:
     def amounts(self, node: NodeDevices) -> tuple[int, ...]:
         """Return the amount of each resource that the node offers.
 
-        If members are weighed by their devices, free devices count that are too few for a further member.
+        If the weight of a member is its number of devices, the amount includes free devices that are too few for one
+        more member, because waste counts them.
         """
         return self._of(node)[0]
 
     def is_exact(self, node: NodeDevices) -> bool:
-        """Return whether the amounts allow just those numbers of members that the node can serve."""
+        """Return whether the amounts allow exactly the numbers of members that the node can serve, and no others."""
         return self._of(node)[1]
 
     def _of(self, node: NodeDevices) -> tuple[Vector, bool]:
@@ -144,9 +153,12 @@ class Profiles:
         )
 
     def _left_over(self, row: Vector, amount: int, node: NodeDevices) -> int:
-        """Return how many more devices are free than members of the row can use, but not enough for a further member.
+        """Return how many free devices can be added to a resource's amount on a node without allowing one more member.
 
-        The row allows the same numbers of members with these devices and without: no numbers have a sum in between.
+        These devices are free, but too few for a further member. 0 if the resource does not count devices (`row`
+        differs from `in_devices`), if a member needs one device only, or if claims can share a device of the node.
+
+        `row`: the weights of the resource. `amount`: the largest weighted sum of members that the node can serve.
         """
         weights = [weight for weight in row if weight]
         places = [place for place, weight in enumerate(row) if weight]
@@ -170,7 +182,7 @@ class Profiles:
 
     @property
     def sets(self) -> tuple[tuple[int, ...], ...]:
-        """By resource, the positions of the profiles that count in it."""
+        """By resource, the positions of the profiles whose members request an amount of this resource."""
         return tuple(tuple(place for place, weight in enumerate(row) if weight) for row in self.rows)
 
     def asked(self, place: int) -> tuple[int, ...]:
@@ -182,13 +194,15 @@ class Profiles:
         return sum(weight * multiple * number for weight, multiple, number in every)
 
     def served(self, node: NodeDevices) -> frozenset[Vector]:
-        """Return the numbers of members of each profile that the node can serve at once."""
+        """Return all vectors (how many members of each profile) that the node can serve at once."""
         if node.key not in self._served:
             self._served[node.key] = self._search(node)
         return self._served[node.key]
 
     def _search(self, node: NodeDevices) -> frozenset[Vector]:
-        """Return the vectors for which devices are found. A vector is tried if all smaller ones are served."""
+        """Return all vectors (how many members of each profile) for which the search finds devices on the node. A
+        vector is tried only if the node serves every vector with one member less.
+        """
         search, nothing = NodeSearch(self.inventory, node), (0,) * len(self.every)
         sharing = any(each is not None for each in node.shares)
         kinds = [kind for profile in self.every if (kind := kind_of(profile)) is not None]
@@ -213,7 +227,9 @@ class Profiles:
         return frozenset(found)
 
     def _most_alone(self, search: NodeSearch) -> int:
-        """Return how many members of the only profile the node serves. If it serves some, it serves fewer, too."""
+        """Return how many members the node serves if there is only one profile. The search doubles its steps and then
+        bisects, because a node that serves some number of members also serves every smaller number.
+        """
         most, step = 0, 1
         while most + step <= self.limits[0] and self._serves(search, (most + step,)):
             most, step = most + step, 2 * step
@@ -236,11 +252,14 @@ def _next_sum(weights: Sequence[int], above: int) -> int:
 def _beyond(
     every: Sequence[Profile], bounds: Vector, takes: Sequence[bool], nodes: Sequence[NodeDevices]
 ) -> Vector | None:
-    """Return how many members of each profile are tried, so that each node's whole capacity is found.
+    """Return the number of members of each profile that the search must try, so that it finds the whole capacity of
+    each node.
 
-    None if that would take too long: with shared devices and not one device for each member, or with too many numbers.
+    None if such a search takes too long. This is the case with more than `MOST_BEYOND` vectors for one node. It is also
+    the case if claims can share a device, unless there is one profile whose members need one device each.
 
-    :param bounds: the numbers of the members. :param takes: by profile, whether a member takes devices for itself.
+    :param bounds: the number of members of each profile.
+    :param takes: by profile, whether a member takes devices for itself.
     """
     if any(each is not None for node in nodes for each in node.shares):
         alone = len(every) == 1 and kind_of(every[0]) is not None
@@ -259,7 +278,11 @@ def _beyond(
 
 
 def _rows(single: Vector, families: Iterable[Vector]) -> tuple[Vector, ...]:
-    """Return the weights of each profile alone, and those of each family over every set of several profiles."""
+    """Return the weights of each resource: one resource for each profile alone, and one for each family and each set of
+    several profiles.
+
+    `single`: the weight of each profile in its own resource. `families`: the choices of weights for sets of profiles.
+    """
     places = range(len(single))
     alone = [((place,), single) for place in places]
     sets = [each for size in range(2, len(single) + 1) for each in combinations(places, size)]
@@ -271,10 +294,11 @@ def _rows(single: Vector, families: Iterable[Vector]) -> tuple[Vector, ...]:
 
 
 def _capacities(every: Sequence[Profile], inventory: Inventory) -> Iterator[Vector]:
-    """Yield, by capacity of devices that several claims share, what a member of each profile consumes at most.
+    """Yield one choice of weights for each capacity of devices that several claims share: the largest amount of the
+    capacity that a member of each profile consumes.
 
-    The amounts are whole numbers in the largest unit of which all of them are multiples. Capacities with larger numbers
-    than `MOST_WEIGHT` are left out.
+    The amounts are whole numbers, in the largest unit of which all of them are multiples. A capacity is left out if one
+    of its numbers is larger than `MOST_WEIGHT`.
     """
     amounts = [_most_consumed(profile, inventory) for profile in every]
     for name in sorted({name for each in amounts for name in each}):
@@ -287,7 +311,9 @@ def _capacities(every: Sequence[Profile], inventory: Inventory) -> Iterator[Vect
 
 
 def _most_consumed(profile: Profile, inventory: Inventory) -> dict[str, Decimal]:
-    """Return what a member consumes of each capacity, on the devices on which it consumes the most."""
+    """Return, by name of a capacity, the largest amount that a member of the profile may consume. Only devices that
+    several claims can share have such capacities.
+    """
     found: defaultdict[str, Decimal] = defaultdict(Decimal)
     for asked in profile:
         for alternatives in asked.requests:
@@ -304,5 +330,5 @@ def _most_consumed(profile: Profile, inventory: Inventory) -> dict[str, Decimal]
 
 
 def _below(vector: Vector) -> set[Vector]:
-    """Return the vectors with one member less."""
+    """Return the vectors that have one member less than this vector, in one profile each."""
     return {(*vector[:place], count - 1, *vector[place + 1 :]) for place, count in enumerate(vector) if count}

@@ -40,8 +40,10 @@ def with_charges(gang: Gang, snapshot: Snapshot) -> Gang:
 
 
 def _charged(member: Member, quotas: DeviceQuotas | None, snapshot: Snapshot, known: dict[object, Charge]) -> Member:
-    """Return the member with its charge. `known`: the charges of specs that several members share, by identity and
-    annotation.
+    """Return the member with its charge: the devices that count in its queue's quotas.
+
+    `known`: cache of the charges, by the identity of the pod's spec and by its annotation, because many members share
+    one spec.
     """
     pod = member.pod
     if member.charge is not None:
@@ -64,9 +66,10 @@ def _has_devices(pod: Pod, snapshot: Snapshot) -> bool:
 
 
 def charge_of(pod: Pod, quotas: DeviceQuotas | None, snapshot: Snapshot) -> Charge:
-    """Return what the pod uses of its queue's quotas. A request that became a claim counts as its user wrote it.
+    """Return what the pod uses of its queue's quotas. If admission has converted a request for an extended resource
+    into a claim, the charge is that of the request as the user wrote it.
 
-    If the claim asks for other devices than the user's requests, it counts like every claim.
+    If the claim asks for other devices than the pod's requests, the claim is counted like every other claim.
 
     :param quotas: how the quotas count devices; None: claims count as nothing.
     """

@@ -54,16 +54,17 @@ _CHANNELS = "contents of channels of ComputeDomains"
 
 
 class OneNode(NamedTuple):
-    """Pod sets of one gang that share a claim, so that all their members run on one node."""
+    """Pod sets of one gang whose members all use one ResourceClaim, so all these members must run on one node."""
 
     gang: GangKey
     pod_sets: frozenset[str]
 
 
 class Freed(NamedTuple):
-    """The devices that the evictions of pods free. `amounts`: by resource, one amount for each pod, or the reverse.
+    """The amounts of device resources that evictions of pods free. `amounts`: from `DeviceColumns.freed_by`, for each
+    resource the amount that each pod frees; from `DeviceColumns._freed_on`, for each pod the amount of each resource.
 
-    `exact`: whether evicting several pods frees just the sum of their amounts. If not, it may free more.
+    `exact`: whether the eviction of several pods frees exactly the sum of their amounts. If False, it may free more.
     """
 
     amounts: Mapping[str, list[int]]
@@ -72,15 +73,18 @@ class Freed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeviceColumns:
-    """The devices of one problem as resources.
+    """The devices of one problem as resources of the solver: for each resource, an amount on each node and an amount
+    for each member with claims.
 
-    `names`: of the resources. `demands`: what each member with claims needs, by its pod's `namespace/name`. `users`: by
-    pod, the other pods that use its claims, too. `asked`: the amounts of the demands, by pod and resource. `room`: by
-    resource, the free and the terminating amount on each node of the snapshot. `largest`: by resource, the most that a
-    node has if all its devices are free. `free`: which devices of the inventory no claim has for itself, those that a
-    terminating pod still uses included. `used`: the amounts that claims consume of shared devices, by position in the
-    inventory, without the claims of terminating pods. `matching`: by resource, the devices that count in it. `gone`:
-    the pods that count as gone. `notes`: what planning does not consider, for messages.
+    `names`: the names of the resources. `demands`: what each member with claims needs, by its pod's `namespace/name`.
+    `users`: by pod, the other pods that use a claim of this pod, too. `asked`: the amounts that a pod requests, by pod
+    and resource. `room`: by resource, the free amount and the amount of terminating pods on each node of the snapshot.
+    `largest`: by resource, the largest amount of a node whose devices are all free.
+
+    `free`: which devices of the inventory no claim has for itself; devices that only terminating pods use are included.
+    `used`: by position of a shared device in the inventory, the amounts that claims consume, without the claims of
+    terminating pods. `matching`: by resource, which devices count in it. `gone`: the pods that count as gone. `notes`:
+    for messages, what planning does not consider.
     """
 
     names: tuple[str, ...] = ()
@@ -109,11 +113,13 @@ class DeviceColumns:
 
     @property
     def shares_devices(self) -> bool:
-        """Whether some request selects a device that several claims can share."""
+        """Whether some request of the members selects a device that several claims can share."""
         return bool(((self.alike != NOT_SELECTED) & shareable(self.devices.inventory)).any())
 
     def freed_by(self, pods: EvictablePods, nodes: Sequence[str]) -> Freed:
-        """Return what evictions of these pods free. `nodes`: the names of the snapshot's nodes."""
+        """Return the amounts of each resource that the evictions of these pods free. `nodes`: the names of the
+        snapshot's nodes.
+        """
         amounts = {name: [0] * len(pods.keys) for name in self.names}
         users = {key: place for place, key in enumerate(pods.keys) if key in self.devices.uses_of}
         exact = not any(self._shared(key, users) for key in users)
@@ -142,7 +148,10 @@ class DeviceColumns:
         return Freed(amounts, exact)
 
     def _shared(self, key: str, evictable: Collection[str]) -> bool:
-        """Return whether devices of the pod become free only if other pods are evicted, too."""
+        """Return whether some devices of the pod become free only if other pods are evicted, too.
+
+        `key`: the pod. `evictable`: the pods that may be evicted. All as `namespace/name`.
+        """
         devices, alone = self.devices, set(freed((key,), self.devices, self.gone))
         for place in devices.uses_of[key]:
             others = set(devices.uses[place].consumers) - self.gone - {key}
@@ -153,10 +162,11 @@ class DeviceColumns:
         return False
 
     def _freed_on(self, node: str, pods: Sequence[str], profiles: Profiles) -> Freed | None:
-        """Return the amounts that each pod's eviction frees on a node, by pod; None if they are not known.
+        """Return, by pod, the amount of each resource that the pod's eviction frees on its node. None if the resources
+        do not describe the node exactly after some evictions.
 
-        If evictions do not add up, the first pods get the largest amounts with which no set of pods frees too much. Of
-        more than `_MOST_VICTIMS` pods, only the first ones free anything.
+        Two evictions together may free more or less than the sum of each alone. Then the first pods get the largest
+        amounts with which no set of pods frees too much. Only the first `_MOST_VICTIMS` pods free anything.
         """
         inventory = self.devices.inventory
         every = [pod for pod in pods if any(map(self._matters, self._given_back(pod)))]
@@ -177,7 +187,7 @@ class DeviceColumns:
         return Freed({pod: each.tolist() for pod, each in freeing.items()}, exact and concerned == every)
 
     def _given_back(self, pod: str) -> Iterator[int]:
-        """Yield the devices of which the pod's eviction frees all or a share."""
+        """Yield the devices that the pod's eviction frees, in whole or in part, as positions in the inventory."""
         yield from freed((pod,), self.devices, self.gone)
         for place in self.devices.uses_of[pod]:
             use = self.devices.uses[place]
@@ -185,7 +195,9 @@ class DeviceColumns:
                 yield from (position for position, _ in use.shares)
 
     def _matters(self, position: int) -> bool:
-        """Return whether a device counts for the gang: a request selects it, or it consumes counters of others."""
+        """Return whether a device matters to the gangs of the problem: a request selects it, or it consumes counters,
+        which other devices of its pool may need.
+        """
         content = self.devices.inventory.content[position]
         return bool(
             self.alike[content] != NOT_SELECTED or self.devices.inventory.contents[content].device.consumes_counters
@@ -200,9 +212,10 @@ class DeviceColumns:
 
 
 def _at_least(pods: Sequence[str], found: Mapping[tuple[str, ...], IntColumn]) -> dict[str, IntColumn]:
-    """Return amounts that the evictions of any of these pods free together at least, the largest for the first pods.
+    """Return an amount of each resource for each pod, such that the evictions of any set of these pods free at least
+    the sum of their amounts. The first pods get the largest possible amounts.
 
-    `found`: by set of pods, the amounts on the node after their evictions.
+    `found`: by set of evicted pods, the amounts on the node after their evictions.
     """
     freed: dict[str, IntColumn] = {}
     for pod in pods:
@@ -217,7 +230,8 @@ NOTHING_FREED = Freed({}, exact=True)
 
 
 def freed(pods: Collection[str], devices: Devices, gone: Collection[str]) -> Iterator[int]:
-    """Yield the devices that become free when these pods (`namespace/name`) go: no other pod has a claim on them.
+    """Yield the devices, as positions in the inventory, that become free when all these pods (`namespace/name`) are
+    gone, because no other pod has a claim on them.
 
     `gone`: the pods that count as gone already.
     """
@@ -228,7 +242,7 @@ def freed(pods: Collection[str], devices: Devices, gone: Collection[str]) -> Ite
 
 
 class _Known(NamedTuple):
-    """The last result of `device_columns`, with its arguments."""
+    """The cached last result of `device_columns`, with the arguments of that call."""
 
     gangs: tuple[Gang, ...]
     snapshot: weakref.ref[Snapshot]
@@ -245,11 +259,12 @@ def device_columns(
 ) -> DeviceColumns:
     """Return the devices as resources of the problem in which the members of these gangs are placed.
 
-    `topology`: the gangs' topology, whose levels below the node count. `priority`: the gangs' priority. Devices that
-    Phalanx has allocated to gated pods of lower priority count as free. The claims of gangs that ignore them by
-    annotation are not planned. Raises `NotPlannedError`.
+    `topology`: the topology of the gangs; only its levels below the node are read. `priority`: the gangs' priority.
+    Devices that Phalanx has allocated to gated pods of lower priority count as free. If a gang's annotation says that
+    its claims are ignored, they are not planned. Raises `NotPlannedError`.
 
-    The last result is kept, because the caller checks whether a gang can be planned right before it states the problem.
+    The last result is cached, because the caller first checks whether a gang can be planned and then states the
+    problem.
     """
     every = tuple(gangs)
     topology = topology if topology is not None and topology.below else None
@@ -312,7 +327,11 @@ def _columns(gangs: Sequence[Gang], snapshot: Snapshot, topology: Topology | Non
 
 
 def _followed(demands: Mapping[str, PodDemand], inventory: Inventory) -> frozenset[str]:
-    """Return the pods that claim a channel of a ComputeDomain. A claim that pods share counts for its first user."""
+    """Return the pods whose claims select a channel of a ComputeDomain. A daemon pod of the ComputeDomain will run on
+    the node of each such pod.
+
+    If several pods share such a claim, only the first of them is returned.
+    """
     if _CHANNELS not in inventory.flags:
         every = [is_channel(each.driver, each.device) for each in inventory.contents]
         inventory.flags[_CHANNELS] = np.array(every, dtype=np.bool_)
@@ -328,9 +347,10 @@ def _selected(demands: Iterable[PodDemand], inventory: Inventory) -> Flags:
 
 
 def _check_running(snapshot: Snapshot, devices: Devices) -> None:
-    """Raise `NotPlannedError` if files lack the claims of a running pod, so that its devices are not known.
+    """Raise `NotPlannedError` if the claims of a running pod are missing, so that its devices are not known. This
+    happens if planning reads a cluster from files that lack the claims.
 
-    The scheduler has also created a claim for a pod that requests an extended resource of a DeviceClass.
+    A pod that requests an extended resource of a DeviceClass has a claim, too: the scheduler has created it.
     """
     classes, allocatable = snapshot.device_classes, snapshot.allocatable_resources
     for state in snapshot.nodes:
@@ -438,10 +458,10 @@ def _by_search(
 
 
 class _Contents:
-    """The distinct sets of devices that nodes have. Nodes with equal devices are searched once, whatever the devices'
+    """Groups nodes by the devices that they have. Nodes with equal devices are searched once, whatever the devices'
     names are.
 
-    `distinct`: one node for each such set. `alike`: as `alike_contents` returns it.
+    `distinct`: one node of each group. `alike`: as `alike_contents` returns it.
     """
 
     def __init__(self, inventory: Inventory, alike: IntColumn) -> None:
@@ -452,9 +472,9 @@ class _Contents:
         self.distinct: list[NodeDevices] = []
 
     def of(self, free: Flags, used: Mapping[int, Amounts]) -> dict[str, int]:
-        """Return, for each node, the position in `distinct` of the node with an equal set of devices.
+        """Return, by name of a node, the position in `distinct` of a node with equal devices.
 
-        `free`: whether no claim has the device for itself. `used`: what claims consume of devices that they share.
+        `free`: whether no claim has the device for itself. `used`: by shared device, the amounts that claims consume.
         """
         inventory, found = self._inventory, dict[str, int]()
         used_on: dict[int, list[tuple[int, tuple[tuple[str, Decimal], ...]]]] = {}
@@ -477,13 +497,16 @@ class _Contents:
 
 
 def _label(profile: Profile) -> str:
-    """Return the device kinds in the claims of a profile, for messages."""
+    """Return the device kinds that the claims of a profile ask for, as text for messages."""
     every = (request for asked in profile for alternatives in asked.requests for request in alternatives)
     return " and ".join(dict.fromkeys(each.kind.label for each in every))
 
 
 def _names(labels: Iterable[Sequence[str]]) -> list[str]:
-    """Return a name for each set of device kinds or profiles, from their labels. Equal names are numbered."""
+    """Return one name for each resource, from the labels of the kinds or profiles that it counts.
+
+    If several names are equal, they are numbered.
+    """
     found: list[str] = []
     counts: Counter[str] = Counter()
     for each in labels:
@@ -496,10 +519,11 @@ def _names(labels: Iterable[Sequence[str]]) -> list[str]:
 def _sharing(
     gangs: Sequence[Gang], demands: Mapping[str, PodDemand]
 ) -> tuple[dict[str, tuple[str, ...]], tuple[OneNode, ...]]:
-    """Return, by claim that several members name, the members that use it, and the pod sets that are tied to one node.
+    """Return two results. The first: by claim that members name (`namespace/name`), the members that use it
+    (`namespace/name`). The second: the pod sets that must run on one node, because all their members use one claim.
 
-    Claims and members as `namespace/name`. Raises `NotPlannedError` if a claim is not used by whole pod sets of one
-    gang, all of whose members must start together.
+    Raises `NotPlannedError` if several members name a claim, unless the claim's users are whole pod sets of one gang,
+    all of whose members must start together.
     """
     users: dict[str, list[tuple[Gang, Member]]] = {}
     for gang in gangs:
@@ -523,7 +547,9 @@ def _sharing(
 
 
 def _carried(demands: Mapping[str, PodDemand], users: Mapping[str, Sequence[str]]) -> dict[str, PodDemand]:
-    """Return the demands with each shared claim only at the first of its users. The others run on the same node."""
+    """Return the demands of all members, in which each claim that several pods share is left only at the first of its
+    users. The other users run on the same node.
+    """
 
     def stays(pod: str, claim: ClaimDemand) -> bool:
         return not claim.shared_as or users[claim.shared_as][0] == pod
@@ -535,10 +561,11 @@ def _carried(demands: Mapping[str, PodDemand], users: Mapping[str, Sequence[str]
 
 
 def _gone(snapshot: Snapshot, members: Sequence[Member], priority: int) -> tuple[set[str], set[str]]:
-    """Return the pods whose devices count as free, by `namespace/name`: those that have gone, and those that terminate.
+    """Return two sets of pods (`namespace/name`) whose devices count as free: the pods that count as gone, and the pods
+    that terminate.
 
-    Gone are pods that earlier plans evict, own members that can still be planned, and gated pods of lower priority, to
-    which Phalanx has allocated devices in advance.
+    Pods that earlier plans evict count as gone, and so do gated members of the planned gangs. Gated pods of lower
+    priority count as gone, too, because Phalanx has allocated their devices in advance.
     """
     gone, leaving = set(snapshot.evicted_for), set[str]()
     gone |= {each.pod.key for each in members if each.pod.gated_by(GATE)}
@@ -557,7 +584,12 @@ def _gone(snapshot: Snapshot, members: Sequence[Member], priority: int) -> tuple
 
 
 def _free(devices: Devices, gone: Collection[str], leaving: Collection[str]) -> tuple[Flags, Flags]:
-    """Return which devices are free, and which of these a terminating pod still uses."""
+    """Return two flags for each device of the inventory: whether the device is free, and whether it is free but still
+    used by a terminating pod.
+
+    `gone` and `leaving`: the pods that count as gone, and the terminating pods (`namespace/name`). The devices of both
+    count as free.
+    """
     holders: IntColumn = devices.holders.copy()
     for position in devices.shares(()):  # If the slice forbids shares now, the device is free when the shares are gone.
         if not devices.inventory.content_at(position).device.allow_multiple_allocations:
@@ -580,7 +612,10 @@ def _positions(inventory: Inventory, snapshot: Snapshot) -> IntColumn:
 
 
 def _counted(chosen: Flags, inventory: Inventory, at: IntColumn, snapshot: Snapshot) -> IntColumn:
-    """Return the number of chosen devices on each node of the snapshot. `at`: as `_positions` returns it."""
+    """Return, for each node of the snapshot, how many of the `chosen` devices it has.
+
+    `at`: for each node of the inventory, its position in the snapshot, as `_positions` returns it.
+    """
     found = np.zeros(len(snapshot.nodes), dtype=np.int64)
     counts = np.bincount(inventory.node[chosen & (inventory.node != NOWHERE)], minlength=len(inventory.nodes))
     there = at >= 0

@@ -1,4 +1,6 @@
-"""How many devices match what a gang asks for in a domain, for the explanation of a rejection."""
+"""Counts the devices of a domain that match what the members of a gang need. The message of a rejection names the
+counts.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,12 +17,12 @@ from planning.devices.kinds import accepted, selected
 
 @dataclass(frozen=True, slots=True)
 class DeviceCount:
-    """Devices of one device kind, or of several device kinds with devices in common, in one domain.
+    """The number of devices of one device kind in one domain, or of several device kinds that have devices in common.
 
     `devices`: the DeviceClasses and selectors of the kinds, as `devices of …`. `requests`: the names of the requests
-    for these kinds in the members' claims. `constraints`: the attributes by which constraints tie devices of these
-    requests together. `matching`: all devices there that match. `free`: the matching devices that are not allocated.
-    `needed`: the least number of devices for the members that must run together.
+    for these kinds in the members' claims. `constraints`: the attributes by which constraints of the claims tie the
+    devices of these requests together. `matching`: how many devices of the domain match. `free`: how many of the
+    matching devices are not allocated. `needed`: how many devices the members that must run together need at least.
     """
 
     devices: str
@@ -72,10 +74,10 @@ def counts_in(nodes: Collection[str], columns: DeviceColumns, members: int) -> t
 
 
 def devices_of_each(columns: DeviceColumns, members: int) -> str:
-    """Return the devices that every member needs, such as `2 devices of gpu.example.com`, for messages.
+    """Return the devices that every unbound member needs, such as `2 devices of gpu.example.com`, for messages.
 
-    If the devices of a claim must have an equal attribute, or different ones, the text says so. "" if there are none,
-    or if the members do not all need the same. `members`: the number of unbound members.
+    If the devices of a claim must have an equal value of an attribute, or different values, the text says so. "" if the
+    members need no devices, or different ones. `members`: the number of unbound members.
     """
     demands = list({id(each): each for each in columns.demands.values()}.values())
     if len(columns.demands) < members:
@@ -96,7 +98,7 @@ def _text(amounts: Mapping[Kind, int]) -> str:
 
 
 def _needed(demand: PodDemand, kinds: Collection[Kind]) -> int:
-    """Return the least number of devices of these kinds that a pod needs. A request for all devices needs at least one.
+    """Return how many devices of these kinds a pod needs at least. A request for all devices counts as one device.
 
     A request with alternatives counts only if all alternatives are of these kinds.
     """
@@ -132,9 +134,9 @@ class ClassCount(NamedTuple):
 
 
 def class_counts(devices: Devices, gated: Collection[str], most: int) -> list[ClassCount]:
-    """Return the numbers of devices of the first `most` DeviceClasses, in the order of their names.
+    """Return the numbers of devices for the first `most` DeviceClasses, in the order of their names.
 
-    Classes with selectors that are not understood, or that fail for a device, are left out.
+    A DeviceClass is left out if one of its selectors cannot be evaluated, or fails for a device.
 
     :param gated: the members that are not released, as `namespace/name`.
     """
@@ -155,5 +157,5 @@ def class_counts(devices: Devices, gated: Collection[str], most: int) -> list[Cl
 
 
 def short(counts: Iterable[DeviceCount]) -> list[DeviceCount]:
-    """Return the counts with fewer free devices than needed."""
+    """Return the counts of device kinds with fewer free devices than the members need."""
     return [each for each in counts if each.missing]

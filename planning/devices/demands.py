@@ -42,11 +42,12 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request of a claim, or one of the alternatives of a request.
+    """A request for devices in a ResourceClaim, or one of the alternatives of such a request.
 
-    `name`: as in the results of an allocation. `count`: the number of devices; 0 for all devices of the node that match
-    the selectors; `MOST_IN_CLAIM` + 1 for each larger number, because a user may write any. `admin`: the devices are
-    only observed, and may be allocated to other claims.
+    `name`: the name that an allocation's results use, such as `gpu` or `gpu/large`. `count`: the number of devices; 0
+    for all devices of the node that match the selectors. A user may write any number, so each number above
+    `MOST_IN_CLAIM` is replaced by `MOST_IN_CLAIM` + 1. `admin`: the devices are only observed, and may be allocated to
+    other claims.
     """
 
     name: str
@@ -61,9 +62,11 @@ class Request:
 
 
 class Constraint(NamedTuple):
-    """The devices of some requests of a claim have equal, or pairwise `distinct`, values of one attribute.
+    """A constraint of a claim: the devices of some of its requests have equal values of one attribute. If `distinct` is
+    True, the values are pairwise different instead.
 
-    `requests`: names of requests or of alternatives; empty: all requests. `attribute`: with its domain.
+    `requests`: names of requests or of alternatives; empty: all requests of the claim. `attribute`: the attribute's
+    name with its domain.
     """
 
     requests: frozenset[str]
@@ -76,22 +79,27 @@ class Constraint(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """The demand of a claim. `requests`: for each request its alternatives, the preferred one first."""
+    """The requests and constraints of a claim, without the claim's name. `requests`: for each request its alternatives,
+    the preferred one first.
+    """
 
     requests: tuple[tuple[Request, ...], ...]
     constraints: tuple[Constraint, ...] = ()
 
     @property
     def by_number(self) -> bool:
-        """Whether only numbers of devices matter: no alternatives, constraints, observed devices, or all devices."""
+        """Whether only numbers of devices matter for the claim. False if the claim has alternatives, constraints,
+        observed devices (`admin`), or a request for all devices.
+        """
         alone = all(len(each) == 1 and not each[0].admin and not each[0].every for each in self.requests)
         return alone and not self.constraints
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimDemand:
-    """A claim that needs devices. `name`: "" if it does not exist yet. `entry`: its entry in the pod, if it is the
-    pod's own; "" for a claim that the pod names.
+    """A claim to which devices must be allocated. `name`: "" if the claim does not exist yet. `entry`: the name of the
+    entry in `spec.resourceClaims`, for a claim that is created from a template for one pod; "" for a claim that pods
+    name.
     """
 
     namespace: str
@@ -107,8 +115,8 @@ class ClaimDemand:
 
 @dataclass(frozen=True, slots=True)
 class PodDemand:
-    """The demand of one pod. `claims`: claims without devices. `pins`: for each claim that has devices, the nodes on
-    which they are usable.
+    """The devices that one pod still needs. `claims`: its claims to which no devices are allocated. `pins`: for each
+    claim that has devices already, the nodes on which these devices are usable.
     """
 
     claims: tuple[ClaimDemand, ...] = ()
@@ -124,7 +132,7 @@ class NotPlannedError(Exception):
 
 @dataclass(slots=True)
 class DemandTable:
-    """The demands of pods. Equal claims of pods are resolved once."""
+    """Computes the demand of each pod for devices. Pods with equal claims share one result."""
 
     devices: Devices
     gated: frozenset[str] = frozenset()
@@ -132,9 +140,9 @@ class DemandTable:
     _known: dict[bytes, PodDemand] = field(default_factory=dict)
 
     def of(self, pod: Pod) -> PodDemand:
-        """Return what the pod needs beyond the devices that it has.
+        """Return which devices the pod needs in addition to the devices that it has already.
 
-        Expects that `missing` is empty for the pod. Raises `NotPlannedError`.
+        Expects that all objects that the pod's claims name exist (`missing` is empty). Raises `NotPlannedError`.
         """
         if not pod.spec.resource_claims:
             return NO_DEMAND
@@ -157,9 +165,10 @@ class DemandTable:
         return PodDemand(tuple(claims), tuple(pins))
 
     def _is_held(self, claim: ResourceClaim) -> bool:
-        """Whether only gated pods of these gangs use the claim, so that a new plan may give its devices back.
+        """Whether the claim's devices count as not allocated, because only gated pods of the planned gangs use the
+        claim. A new plan may then choose other devices for it.
 
-        The stock scheduler allocates no devices to a gated pod, so Phalanx has allocated them.
+        Phalanx has allocated these devices, because the stock scheduler allocates no devices to a gated pod.
         """
         users = claim.status.reserved_for
         return bool(users) and all(f"{claim.metadata.namespace}/{each.name}" in self.gated for each in users)
@@ -266,12 +275,16 @@ def requests_of(demands: Iterable[PodDemand]) -> list[Request]:
 
 
 def most_devices(asked: Asked, *, every: int) -> int:
-    """Return how many devices the claim takes for itself: of alternatives the most, and `every` for "all devices"."""
+    """Return the largest number of devices that the claim may take for itself. Of a request's alternatives, the one
+    with the most devices counts. `every`: the number that counts for a request for all devices.
+    """
     return sum(max(_taken(each, every) for each in alternatives) for alternatives in asked.requests)
 
 
 def fewest_devices(asked: Asked) -> int:
-    """Return how many devices the claim takes for itself at least: of alternatives the fewest, and 1 for "all"."""
+    """Return the smallest number of devices that the claim may take for itself. Of a request's alternatives, the one
+    with the fewest devices counts. A request for all devices counts as 1.
+    """
     return sum(min(_taken(each, 1) for each in alternatives) for alternatives in asked.requests)
 
 

@@ -36,10 +36,10 @@ NO_VALUE = -1
 
 @dataclass(frozen=True, slots=True)
 class DomainLevel:
-    """A level below the node, as the devices of an inventory publish it.
+    """A level below the node, with its domains on the devices of an inventory.
 
-    `attribute`: its attribute. `of_content`: by content of the inventory, the number of the domain, or `NO_VALUE`.
-    `values`: by number of the domain, the attribute's value as a text.
+    `attribute`: the attribute of devices that defines the level. `of_content`: for each content of the inventory, the
+    number of its domain, or `NO_VALUE`. `values`: for each number of a domain, the attribute's value as text.
     """
 
     level: DeviceLevel
@@ -52,14 +52,15 @@ class DomainLevel:
         return not request.admin and bool((selected(request.kind, inventory) & (self.of_content != NO_VALUE)).any())
 
     def text(self, domain: int) -> str:
-        """Return the name of a domain."""
+        """Return the name of the domain with this number, for messages."""
         return "(none)" if domain == NO_VALUE else self.values[domain]
 
 
 def domain_levels(below: Iterable[DeviceLevel], counting: Flags, inventory: Inventory) -> tuple[DomainLevel, ...]:
-    """Return the levels that devices publish. `counting`: the contents of the inventory that count.
+    """Return those of these levels for which a device publishes a value. `counting`: the contents of the inventory
+    whose values are considered.
 
-    If a level has several attributes, the first attribute of which a device has a value counts.
+    If a level has several attributes, the level uses the first attribute of which a device has a value.
     """
     found = []
     for level in below:
@@ -77,7 +78,9 @@ _known: WeakKeyDictionary[Inventory, dict[str, _Domains]] = WeakKeyDictionary()
 
 
 def _domains(attribute: str, inventory: Inventory) -> _Domains:
-    """Return the domains by an attribute. Each inventory is read once, because it may have 40,000 contents."""
+    """Return the domains that an attribute defines. The result is cached for each inventory, because an inventory may
+    have 40,000 contents.
+    """
     known = _known.setdefault(inventory, {})
     if attribute not in known:
         values = [value_of(each.device, each.driver, attribute) for each in inventory.contents]

@@ -33,9 +33,12 @@ Counts = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Fewest:
-    """Devices in the fewest domains. `exact`: whether no choice of these free devices has smaller `counts`.
+    """Devices for claims in the fewest domains of the levels below the node. `choices`: the devices of each claim.
+    `counts`: by level, how many domains the devices use.
 
-    Counts are compared level by level, a wider level first, and first by the domains of the gang.
+    `exact`: whether no other choice among the free devices has smaller `counts`. Counts are compared level by level,
+    the widest level first. Within a level, the number of domains of the gang is compared first, then the sum over its
+    members.
     """
 
     counts: Counts
@@ -45,14 +48,16 @@ class Fewest:
 
 @dataclass(slots=True)
 class FewestDomains:
-    """Searches the fewest domains on one node, for claims of one gang.
+    """Searches the fewest domains of the levels below the node in which one node can give the claims of one gang their
+    devices.
 
-    At each level, all sets of domains are tried, the smallest first. If the devices of a set suffice while each claim
-    gets devices of one domain only, no smaller sum over the members exists. Otherwise the claims of the first members
-    get devices of one domain, as far as the other claims get devices, too. This sum is not proven to be the smallest.
+    At each level, the search tries all sets of domains, the smallest sets first. If the devices of a set suffice
+    although each claim gets devices of one domain only, the sum of the members' domains is the smallest possible.
+    Otherwise the first members' claims get devices of one domain each, as long as all other claims still get devices.
+    In this case the sum is not proven to be the smallest.
 
     `held`: the devices on this node that running members of the gang have, as positions in the inventory. Their domains
-    count, so other devices of them are preferred. `levels`: the widest first.
+    count as used, so free devices of these domains are preferred. `levels`: the widest first.
     """
 
     node: str
@@ -70,7 +75,9 @@ class FewestDomains:
     _wanted: list["_Wanted"] = field(default_factory=list)
 
     def search(self, free: Flags) -> Fewest | None:
-        """Return the devices; None if these free devices do not suffice for the claims."""
+        """Return devices for all claims in the fewest domains; None if these free devices do not suffice for the
+        claims.
+        """
         self._tries = 0
         asked = [claim.asked for _, claim in self.claims]
         self._wanted = [_Wanted(level, asked, self.inventory) for level in self.levels]
@@ -84,7 +91,9 @@ class FewestDomains:
         return Fewest(counts, choices, exact)
 
     def _search(self, depth: int, free: Flags, claims: Claims) -> list[Choice] | None:
-        """Return devices in the fewest domains of the levels from the one at `depth` on."""
+        """Return devices for the claims in the fewest domains of the levels from position `depth` on; None if none are
+        found.
+        """
         if depth == len(self.levels):
             self._tries += 1
             return None if self._over else self.serve(free, claims)
@@ -104,8 +113,9 @@ class FewestDomains:
         return self._tries > MOST_TRIES or self.long >= MOST_LONG
 
     def _bound_one_by_one(self, depth: int, free: Flags, claims: Claims, choices: list[Choice]) -> list[Choice]:
-        """Return devices in the domains of `choices`. As many claims as possible get devices of one domain only, the
-        claims of the first members first.
+        """Return devices for the claims, all in the domains that `choices` uses at the level at position `depth`.
+
+        As many claims as possible get devices of one domain each, the claims of the first members first.
         """
         level, content = self.levels[depth], self.inventory.content
         used = {int(level.of_content[content[position]]) for choice in choices for _, position in choice}
@@ -120,9 +130,10 @@ class FewestDomains:
         return choices
 
     def _sets(self, depth: int, free: Flags) -> Iterator[list[Flags]]:
-        """Yield the free devices without those outside a set of domains, for all sets of one size, the smallest first.
+        """Yield, for each number of domains, the smallest first, the candidate sets of that many domains. Each
+        candidate is given by flags: the free devices without the counting devices outside the set.
 
-        Sets with too few devices are left out.
+        Sets with too few devices for the claims are left out. Domains of `held` devices are in every set.
         """
         level, wanted, content = self.levels[depth], self._wanted[depth], self.inventory.content
         held = self._held(depth)
@@ -145,7 +156,9 @@ class FewestDomains:
             yield [self._only(depth, free, {*held, *some}) for some in islice(sets, MOST_TRIES + 1)]
 
     def _only(self, depth: int, free: Flags, domains: Collection[int]) -> Flags:
-        """Return the free devices without those that count for the level and are in another domain of this node."""
+        """Return the free devices, without this node's devices that count for the level and lie outside the given
+        domains. The domains are those of the level at position `depth`.
+        """
         here = np.array(self.inventory.on(self.node), dtype=np.int64)
         content = self.inventory.content[here]
         outside = ~np.isin(self.levels[depth].of_content[content], list(domains))
@@ -159,7 +172,11 @@ class FewestDomains:
         return {int(level.of_content[content]) for content in contents if wanted.counts(content)}
 
     def _counts(self, choices: list[Choice]) -> Counts:
-        """Return, by level, the numbers of domains that the chosen devices are in."""
+        """Return, for each level, the number of domains that the gang uses, and the sum of the numbers that its members
+        use.
+
+        The domains of `held` devices count for the gang only.
+        """
         found = []
         for depth, level in enumerate(self.levels):
             wanted = self._wanted[depth]
@@ -175,28 +192,32 @@ class FewestDomains:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """The demand of claims at a level: the contents of the devices that count for it, and the least number of them."""
+    """The demand of the claims of one gang's members on one node, at a level below the node. It consists of the device
+    contents that count for the level, and of the least number of such devices that the claims take.
+    """
 
     level: DomainLevel
     claims: Sequence[Asked]
     inventory: Inventory
 
     def counts(self, content: int) -> bool:
-        """Return whether a device with this content is in a domain of the level."""
+        """Return whether a device with this content counts for the level. It does if a counted request accepts it, or
+        if it has a value of the level's attribute.
+        """
         return bool(self.contents[content]) or bool(self.level.of_content[content] >= 0)
 
     @cached_property
     def contents(self) -> Flags:
-        """The contents that a request with devices of the level accepts."""
+        """Which contents of the inventory count for the level, as `counted_contents` returns it."""
         return counted_contents(self.claims, self.level, self.inventory)
 
     def takes(self, asked: Asked) -> bool:
-        """Return whether the claim takes devices with domains of the level, whatever alternatives it gets."""
+        """Return whether the claim takes a device that counts for the level, whichever alternatives it gets."""
         return least_devices(asked, self.level, self.inventory) > 0
 
     @cached_property
     def devices(self) -> int:
-        """The least number of devices with a domain of this level that the claims take."""
+        """The least number of devices that count for the level and that all claims together take."""
         return sum(least_devices(asked, self.level, self.inventory) for asked in self.claims)
 
 
@@ -207,7 +228,10 @@ _UNLIMITED = 1_000_000
 
 
 def shares(inventory: Inventory) -> IntColumn:
-    """Return, by content, how many claims may get one device: 1, or any number if claims can share it."""
+    """Return, for each content of the inventory, how many claims may use one such device.
+
+    The number is 1, or `_UNLIMITED` if several claims can share the device.
+    """
     if _SHARED not in inventory.flags:
         every = [each.device.allow_multiple_allocations for each in inventory.contents]
         inventory.flags[_SHARED] = np.array(every, dtype=np.bool_)
@@ -215,7 +239,11 @@ def shares(inventory: Inventory) -> IntColumn:
 
 
 def counted_contents(claims: Sequence[Asked], level: DomainLevel, inventory: Inventory) -> Flags:
-    """Return the contents that a request of the claims accepts, of requests whose devices have domains of the level."""
+    """Return which device contents count for a level below the node, as one flag for each content of the inventory.
+
+    A content counts if a request of these claims accepts it. Only requests that select some device with a value of the
+    level's attribute are considered.
+    """
     found = np.zeros(len(inventory.contents), dtype=np.bool_)
     for request in {one for asked in claims for alternatives in asked.requests for one in alternatives}:
         if level.concerns(request, inventory):
@@ -224,7 +252,9 @@ def counted_contents(claims: Sequence[Asked], level: DomainLevel, inventory: Inv
 
 
 def least_devices(asked: Asked, level: DomainLevel, inventory: Inventory) -> int:
-    """Return the least number of devices with domains of the level that the claim takes, whatever its alternatives."""
+    """Return how many devices that count for the level the claim takes at least. Of a request's alternatives, the one
+    with the fewest such devices counts.
+    """
 
     def taken(request: Request) -> int:
         return max(1, request.count) if level.concerns(request, inventory) else 0

@@ -1,4 +1,6 @@
-"""Members that request an extended resource of a DeviceClass, with the claim that they get at their admission."""
+"""Members that request an extended resource of a DeviceClass: adds the ResourceClaim that such a member gets at its
+admission.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -20,10 +22,11 @@ _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 
 
 def with_implied_claims(gang: Gang, snapshot: Snapshot) -> Gang:
-    """Return the gang with the claims that its members get at their admission (`cluster.devices.extended_resources`).
+    """Return the gang, with the claims that its members get at their admission for extended resources
+    (`cluster.devices.extended_resources`).
 
-    Pods that the API server has stored stay as they are: a request that was not converted at the CREATE is never
-    converted. If no devices are planned, or the user ignores the claims of the gang, no pod changes.
+    Pods that the API server has stored stay as they are, because admission converts a request only when a pod is
+    created. If the cluster view has no devices, or the user ignores the claims of the gang, no pod changes.
     """
     if snapshot.devices is None or gang.ignores_claims:
         return gang

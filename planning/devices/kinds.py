@@ -14,10 +14,10 @@ _SELECTED, _SHAREABLE = "selected", "shareable"
 
 
 def selected(kind: Kind, inventory: Inventory) -> Flags:
-    """Return which of the inventory's contents match the selectors, and have the capacity that the request asks for.
-    The result must not be changed.
+    """Return, for each content of the inventory, whether it matches the selectors of the kind and has the capacity that
+    the request asks for. The result is cached, so it must not be changed.
 
-    Raises `NotPlannedError` if a selector is not understood, or fails for a device that all selectors before it match.
+    Raises `NotPlannedError` if a selector cannot be evaluated, or fails for a device that all earlier selectors match.
     """
     key = kind.selectors, kind.capacity, _SELECTED
     if key not in inventory.flags:
@@ -36,10 +36,10 @@ def selected(kind: Kind, inventory: Inventory) -> Flags:
 
 
 def accepted(kind: Kind, inventory: Inventory) -> Flags:
-    """Return which of the inventory's contents a request of this kind can get: those that it selects, and whose taints
-    it tolerates. The result must not be changed.
+    """Return, for each content of the inventory, whether a request of this kind can get such a device: the kind selects
+    it, and tolerates its taints. The result is cached, so it must not be changed.
 
-    Raises `NotPlannedError` as `selected` does.
+    Raises `NotPlannedError` if a selector cannot be evaluated, or fails for a device that all earlier selectors match.
     """
     key = kind.selectors, kind.capacity, kind.tolerations
     if key not in inventory.flags:
@@ -76,7 +76,9 @@ def shares_devices(request: Request, inventory: Inventory) -> bool:
 
 
 def shareable(inventory: Inventory) -> Flags:
-    """Return which of the inventory's contents several claims can share. The result must not be changed."""
+    """Return, for each content of the inventory, whether several claims can share such a device. The result is cached,
+    so it must not be changed.
+    """
     if _SHAREABLE not in inventory.flags:
         every = [each.device.allow_multiple_allocations for each in inventory.contents]
         inventory.flags[_SHAREABLE] = np.array(every, dtype=np.bool_)

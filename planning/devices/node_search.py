@@ -1,8 +1,8 @@
-"""The devices that the claims of some pods get on one node, found by an exact search.
+"""Searches the devices that the claims of several pods get on one node. The search is exact.
 
-The search is depth-first over claims, requests and devices, as in the stock scheduler, but for all pods of a node
-together. Devices with one content in one pool are interchangeable, so only the first free one of them is tried. Devices
-that several claims share are interchangeable while equal amounts of their capacities are left.
+It is depth-first over claims, requests and devices, as in the stock scheduler, but for all pods of a node together.
+Devices with one content in one pool are interchangeable, so the search tries only the first free device of them.
+Devices that several claims share are interchangeable as long as equal amounts of their capacities are left.
 """
 
 import sys
@@ -38,11 +38,12 @@ Choice = list[tuple[Request, int]]
 
 @dataclass(frozen=True, slots=True)
 class NodeDevices:
-    """The devices of one node that matter to the search.
+    """The devices of one node, as parallel tuples with one entry for each device.
 
-    `positions`: in the inventory. `contents` and `pools`: the content of each device, or one that is alike for the
-    claims (`alike_contents`), and the position of its pool on the node. `free`: whether it is free. `counters`: what is
-    left of the counters of each pool. `complete`: whether all slices of the node's pools are known.
+    `positions`: the position of the device in the inventory. `contents`: the device's content, or a content that the
+    claims treat in the same way (`alike_contents`). `pools`: the position of the device's pool on the node. `free`:
+    whether the device is free. `shares`: the state of a device that several claims can share; None for other devices.
+    `counters`: what is left of the counters of each pool. `complete`: whether all slices of the node's pools are known.
     """
 
     positions: tuple[int, ...]
@@ -55,16 +56,16 @@ class NodeDevices:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal for nodes on which the same claims find devices."""
+        """A key that is equal for nodes on which a search finds devices for the same claims."""
         counters = tuple(sorted(self.counters.items()))
         return self.contents, self.pools, self.free, self.shares, counters, self.complete
 
 
 class Shared(NamedTuple):
-    """The state of a device that several claims can share.
+    """The use of a device that several claims can share.
 
-    `left`: the remaining amounts of its capacities, in the order of names. `claims`: the number of claims of the search
-    that use the device, plus one if claims outside the search use it.
+    `left`: the remaining amounts of its capacities, in the order of their names. `claims`: how many claims of the
+    search use the device. If claims outside the search use it, they count as one more.
     """
 
     left: tuple[Decimal, ...]
@@ -72,8 +73,9 @@ class Shared(NamedTuple):
 
 
 def _shared(device: Device, used: Amounts | None) -> Shared | None:
-    """Return what claims use and leave of a device that several claims can share; None for any other device. `used`:
-    the amounts that claims consume of it; None if no claim uses it.
+    """Return the use of a device that several claims can share; None for any other device.
+
+    `used`: the amounts of the device's capacities that claims consume; None if no claim uses it.
     """
     if not device.allow_multiple_allocations:
         return None
@@ -127,7 +129,9 @@ def _consume(left: dict[tuple[int, str, str], Decimal], pool: int, device: Devic
 
 @dataclass(slots=True)
 class _Slot:
-    """One device that a claim still needs. `request`: its request. `only`: its device, for "all devices"."""
+    """One device that a claim still needs. `request`: the request of the claim for this device. `only`: the device, if
+    the request is for all devices of the node; else None.
+    """
 
     request: Request
     only: int | None = None
@@ -135,7 +139,7 @@ class _Slot:
 
 @dataclass(slots=True)
 class NodeSearch:
-    """Searches devices for claims on one node."""
+    """Searches devices on one node for given claims, all at once."""
 
     inventory: Inventory
     node: NodeDevices
@@ -145,7 +149,7 @@ class NodeSearch:
     A device that several claims can share is a group by itself.
     """
     _used: list[int] = field(default_factory=list)
-    """Of each free group, how many of its first devices are taken."""
+    """For each group of free devices, how many of its first devices the search has taken."""
     _left: dict[tuple[int, str, str], Decimal] = field(default_factory=dict)
     _shares: dict[int, Shared] = field(default_factory=dict)
     """The use of each device that several claims can share, by its position in `node`."""
@@ -202,7 +206,8 @@ class NodeSearch:
             raise NotPlannedError("claims for whose devices the search on one node takes too long")
 
     def _may_suffice(self, needed: Iterable[tuple[Kind, int, int]]) -> bool:
-        """Return whether enough devices are left for each device kind alone. If not, no choice can succeed.
+        """Return whether enough devices are left for each device kind, if no other kind needed devices. If False, the
+        remaining claims cannot all get devices.
 
         Without this bound, the search would try every distribution of members that share devices.
         """
@@ -218,7 +223,7 @@ class NodeSearch:
         return True
 
     def _times(self, kind: Kind, place: int, most: int) -> int:
-        """Return how many requests for a device kind can still get a share of a device, `most` at most."""
+        """Return how many more requests for a device kind can get a share of the device at `place`; at most `most`."""
         left = self._shares[place].left
         if any(each < 0 for each in left):
             return 0
@@ -226,7 +231,9 @@ class NodeSearch:
         return min([most, *(int(each // amount) for each, amount in every if amount > 0)])
 
     def _slots(self, requests: Iterable[Request]) -> list[_Slot] | None:
-        """Return the devices that the requests need; None if the node cannot serve "all devices"."""
+        """Return one slot for each device that the requests need. None if a request is for all devices of the node and
+        the node cannot serve it.
+        """
         slots: list[_Slot] = []
         for request in requests:
             if not request.every:
@@ -242,7 +249,9 @@ class NodeSearch:
     def _slot(
         self, asked: Asked, slots: Sequence[_Slot], chosen: Choice, claims: Sequence[Asked], found: list[Choice]
     ) -> bool:
-        """Choose a device for the next slot of a claim, then for all further slots and claims."""
+        """Choose a device for the next slot of a claim, then for all further slots and claims. Return whether all of
+        them got devices.
+        """
         if len(chosen) == len(slots):
             found.append(chosen)
             if self._claims(claims, found):
@@ -346,7 +355,7 @@ class NodeSearch:
         return True
 
     def _take(self, kind: Kind, group: int, place: int) -> bool:
-        """Take a free device, or a share of a device. Return whether the device was taken."""
+        """Take a free device, or a share of a device, for a request. Return whether the device could be taken."""
         if place in self._shares:
             return self._share(kind, place)
         places = self._classes[group]
@@ -361,7 +370,9 @@ class NodeSearch:
         return True
 
     def _count(self, place: int, sign: int = 1) -> bool:
-        """Consume the counters of a device (sign 1), or give them back (sign -1). Return whether they suffice."""
+        """Consume the counters of a device (`sign` 1), or return them to its pool (`sign` -1). Return whether the
+        counters suffice.
+        """
         device = self.inventory.contents[self.node.contents[place]].device
         if device.consumes_counters:
             _consume(self._left, self.node.pools[place], device, sign)
@@ -371,12 +382,14 @@ class NodeSearch:
         return True
 
     def _within_counters(self, place: int) -> bool:
-        """Whether the counters that a device consumes already are not overdrawn."""
+        """Whether no counter that the device consumes is overdrawn. Expects that the device's amounts have been
+        consumed already.
+        """
         device = self.inventory.contents[self.node.contents[place]].device
         return not device.consumes_counters or self._enough(self.node.pools[place])
 
     def _enough(self, pool: int) -> bool:
-        """Whether no counter of the pool is overdrawn, be it one that the last device consumes or another."""
+        """Whether no counter of the pool is overdrawn, no matter which device consumes it."""
         return all(amount >= 0 for (of_pool, _, _), amount in self._left.items() if of_pool == pool)
 
     def _give_back(self, kind: Kind, group: int, place: int) -> None:
@@ -392,7 +405,8 @@ class NodeSearch:
 
 
 def _needed(claims: Sequence[Asked]) -> list[tuple[tuple[Kind, int, int], ...]]:
-    """Return what the claims from each position on need for sure: kinds, each with the requests and their devices.
+    """Return, for each position in `claims`, what the claims from this position on certainly need. An entry is a device
+    kind, the number of requests for this kind, and the number of their devices.
 
     Requests with alternatives, for all devices, or for administration are left out.
     """
@@ -409,9 +423,9 @@ def _needed(claims: Sequence[Asked]) -> list[tuple[tuple[Kind, int, int], ...]]:
 
 
 def value_of(device: Device, driver: str, attribute: str) -> DeviceAttribute | None:
-    """Return the device's value of an attribute, given with its domain; None if the device lacks it.
+    """Return the device's value of an attribute; None if the device lacks it. `attribute`: a name with its domain.
 
-    A name without a domain belongs to the domain of the driver.
+    If a device publishes an attribute without a domain, the attribute belongs to the domain of the driver.
     """
     found = device.attributes.get(attribute)
     domain, _, name = attribute.rpartition("/")
@@ -419,18 +433,19 @@ def value_of(device: Device, driver: str, attribute: str) -> DeviceAttribute | N
 
 
 def concerned_contents(requests: Iterable[Request], inventory: Inventory) -> Flags:
-    """Return which contents any of these requests selects."""
+    """Return, for each content of the inventory, whether any of these requests selects it."""
     every = [selected(each.kind, inventory) for each in requests]
     found: Flags = np.logical_or.reduce(every) if every else np.zeros(len(inventory.contents), dtype=np.bool_)
     return found
 
 
 def alike_contents(asked: Iterable[Asked], inventory: Inventory, attributes: Iterable[str] = ()) -> IntColumn:
-    """Return, for each content of the inventory, the first content that these claims treat in the same way.
+    """Return, for each content of the inventory, the first content that these claims treat in the same way;
+    `NOT_SELECTED` for a content that no request selects. The result is cached, so it must not be changed.
 
-    `NOT_SELECTED` for contents that no request selects. Drivers publish attributes that are different for each device,
-    such as a UUID. If no selector or constraint reads such an attribute, nodes that differ only in it are searched
-    once. `attributes`: attributes that also distinguish contents. The result must not be changed.
+    Drivers publish attributes that differ for each device, such as a UUID. If no selector or constraint reads such an
+    attribute, contents that differ only in it are alike, so nodes that differ only in it are searched once.
+    `attributes`: further attributes by which contents are distinguished.
     """
     every = list(asked)
     kinds = list(dict.fromkeys(one.kind for each in every for alternatives in each.requests for one in alternatives))

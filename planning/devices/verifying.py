@@ -1,6 +1,7 @@
 """Checks the devices that a plan gives to claims, device by device, without any of the code that chose them.
 
-Every plan passes this check before anyone sees it. It reads the claims, the slices and the present allocations.
+Every plan must pass this check before it is returned. The check reads the claims, the slices and the present
+allocations.
 """
 
 from collections import Counter, defaultdict
@@ -34,7 +35,7 @@ class PlacedPod(NamedTuple):
 
 
 def faults(placed: Sequence[PlacedPod], gone: Collection[str], devices: Devices) -> Iterator[str]:
-    """Yield what is wrong with the allocations of a plan; nothing if it is valid.
+    """Yield one message for each fault in the devices of a plan; nothing if all allocations are valid.
 
     `gone`: the pods that count as gone, the plan's victims included, as `namespace/name`.
     """
@@ -71,7 +72,9 @@ def _spec(claim: PodClaim) -> ResourceClaimSpec:
 
 
 def _has_devices(claim: PodClaim, gone: Collection[str], devices: Devices) -> bool:
-    """Whether the claim keeps devices that it has, or that another plan gives to it."""
+    """Whether the claim needs no devices from this plan: it keeps the devices that it has, or another plan gives it
+    devices.
+    """
     if claim.claim is None:
         return False
     if devices.planned_node(claim.claim):
@@ -184,7 +187,8 @@ def _suffices(request: ExactDeviceRequest, device: Device) -> bool:
 
 
 def _is_due(amount: Decimal, wanted: str | float | None, capacity: DeviceCapacity) -> bool:
-    """Return whether a request for `wanted` consumes this amount: the least valid amount that is not smaller.
+    """Return whether `amount` is what a request for `wanted` consumes of the capacity: the smallest amount that the
+    capacity's policy allows and that is not smaller than `wanted`.
 
     `wanted`: None if the request does not name the capacity.
     """
@@ -237,7 +241,9 @@ def _meets(constraint: DeviceConstraint, got: Iterable[AllocatedDevice], devices
 
 
 def _taken_twice(placed: Sequence[PlacedPod], gone: Collection[str], devices: Devices) -> Iterator[str]:
-    """Yield the devices that several claims of the plan get, and the capacities and counters that it overdraws."""
+    """Yield one fault for each device that several claims of the plan get, and for each capacity or counter that the
+    plan overdraws.
+    """
     known = devices.inventory.positions
     every = [each for one in placed for allocation in one.allocations for each in allocation.devices]
     every = [each for each in every if not each.admin_access and each.device in known]
@@ -261,9 +267,9 @@ def _taken_twice(placed: Sequence[PlacedPod], gone: Collection[str], devices: De
 def _counters_overdrawn(
     given: Collection[DeviceId], taken: Collection[DeviceId], gone: Collection[str], devices: Devices
 ) -> Iterator[str]:
-    """Yield the counters that are overdrawn in the pools of the devices that the plan gives.
+    """Yield one fault for each overdrawn counter in the pools of the devices that the plan gives to claims (`given`).
 
-    `taken`: the devices that the plan takes or that claims share. A device consumes its counters once.
+    `taken`: the devices that the plan takes or that claims share. A device consumes its counters only once.
     """
     inventory = devices.inventory
     contents = ((each, inventory.content_at(inventory.positions[each])) for each in given)

@@ -20,7 +20,7 @@ Levels = Mapping[str, Sequence[DeviceLevel]]
 
 
 def levels_by_pod(gang: Gang, topology: Topology) -> Levels:
-    """Return the levels below the node that bind the members of a gang."""
+    """Return, by member (`namespace/name`), the levels below the node whose domains its devices must share."""
     of_nodes = {name for level in topology.levels for name in (level.name, *level.label_keys, *level.aliases)}
     sets = {each.name: each.required for each in gang.pod_sets}
     found: dict[str, list[DeviceLevel]] = {}
@@ -33,7 +33,9 @@ def levels_by_pod(gang: Gang, topology: Topology) -> Levels:
 
 
 def level_faults(placed: Sequence[PlacedPod], levels: Levels, devices: Devices) -> Iterator[str]:
-    """Yield the pods whose devices are in several domains of a level, or in none."""
+    """Yield one fault for each pod whose devices are in several domains of a level that binds the pod, or in no domain
+    of it.
+    """
     by_claim = {
         (pod, allocation.pod_claim or allocation.name): allocation
         for each in placed
@@ -83,7 +85,9 @@ def _alternatives(spec: ResourceClaimSpec) -> Iterator[tuple[str, ExactDeviceReq
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads which requests select a device with an attribute, once for equal requests."""
+    """Finds whether requests select a device with an attribute. The results are cached, so equal requests are evaluated
+    once.
+    """
 
     devices: Devices
     _known: dict[tuple[str, tuple[DeviceSelector, ...], str], bool] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Finds pods that wait for a scheduler that does not try them: released members, and pods of no gang.
+"""Finds pods that their scheduler does not try to bind: released members of gangs, and pods that belong to no gang.
 
 The functions are pure: they take a snapshot of the cluster and return findings.
 """

@@ -1,9 +1,10 @@
-"""PodDisruptionBudgets as they are after all planned evictions have been charged to them. Each pod is charged once.
+"""The PodDisruptionBudgets with the evictions that they still allow after all planned evictions. Each evicted pod is
+charged once to each budget that covers it.
 
 The disruption controller's count (`status.disruptionsAllowed`) covers past evictions. When the API server accepts an
-eviction, the API server decrements this count and records the pod in `status.disruptedPods` (policy/v1). Planned
-evictions are in no status. This module charges them: those planned on the same snapshot (`Snapshot.evicted`), and those
-of plans in force (`Snapshot.leaving`).
+eviction, the API server decrements this count and records the pod in `status.disruptedPods` (policy/v1). No status
+shows planned evictions. This module charges planned evictions: those planned on the same snapshot (`Snapshot.evicted`),
+and those of plans in force (`Snapshot.leaving`).
 """
 
 import math
@@ -106,7 +107,9 @@ def _noted(budget: PodDisruptionBudget, tenant: Tenant) -> bool:
 
 
 def _spent_in(snapshot: Snapshot) -> dict[str, list[Tenant]]:
-    """Return, by namespace, the pods that plans evict and that are not terminating yet, each once."""
+    """Return, by namespace, the pods that plans evict and that are not terminating yet. A pod that several plans evict
+    is returned once.
+    """
     spent = {tenant.pod.key: tenant for tenant in snapshot.evicted}
     for state in snapshot.holding_any(snapshot.leaving):
         spent |= {each.pod.key: each for each in state.tenants if each.pod.key in snapshot.leaving}

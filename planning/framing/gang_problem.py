@@ -255,11 +255,11 @@ class _Framer:
         )
 
     def _pod_sets(self) -> Iterator[tuple[Gang, PodSet]]:
-        """Return the pod sets of all gangs, each with its gang."""
+        """Yield the pod sets of all gangs of the problem, each with its gang."""
         return ((gang, each) for gang in self.gangs for each in gang.pod_sets)
 
     def _rules(self) -> Iterator[solving.GangRules]:
-        """Yield for each gang the positions of its pod sets, and the rules that hold for all its sets together."""
+        """Yield for each gang the positions of its pod sets, and the constraints for all its sets together."""
         first = 0
         for gang in self.gangs:
             sets = tuple(range(first, first + len(gang.pod_sets)))
@@ -324,7 +324,7 @@ class _Framer:
         return tuple([amounts.get(each, 0) for each in self.resources])
 
     def _asked(self, pods: EvictablePods) -> list[_Asked]:
-        """Return the requests of the evictable pods, for each resource."""
+        """Return, for each resource of the problem, the requests of the evictable pods."""
         asks = pods.asks.tolist()
         kinds, found = {*asks}, []
         freed = self.devices.freed_by(pods, tuple(self.snapshot.positions)) if self.devices.names else NOTHING_FREED
@@ -338,7 +338,9 @@ class _Framer:
         return found
 
     def _node_terms(self, gang: Gang, table: ShapeTable) -> NodeTerms:
-        """Return the node rules and preferences of the gang that hold for all of its members."""
+        """Return the node affinity, node rules and preferences that the gang itself states, and that hold for all its
+        members.
+        """
         return NodeTerms(
             affinity_of(gang, self.snapshot.nodes),
             gang.node_rules,
@@ -346,16 +348,19 @@ class _Framer:
         )
 
     def _held_shapes(self, table: ShapeTable, positions: Mapping[str, int]) -> dict[int, int]:
-        """Return the shapes of the members that have nodes already: their requests, and no other eligible node.
+        """Return the shape of each member that has a node already. The shape has the member's requests, and no node is
+        eligible except the member's node.
 
-        The result maps the `id` of each member to the position of its shape.
+        The result maps the `id` of each such member to the position of its shape.
         """
         held = [member for member in self.all_members if self.node_of[id(member)]]
         nodes = frozenset(positions[self.node_of[id(member)]] for member in held)
         return {id(member): table.add_held(member.pod, self.requests[id(member)], nodes) for member in held}
 
     def _tied_shape(self, table: ShapeTable, tied: Stranded) -> int:
-        """Return the shape of a stranded member: no node is eligible but the node to which the member was released."""
+        """Return the position of a stranded member's shape: its only eligible node is the node to which the member was
+        released.
+        """
         return table.add_tied(tied.member.pod, self.requests[id(tied.member)], tied.node, tied.why, room=tied.room)
 
     def _candidates(self, table: ShapeTable) -> EvictablePods:
@@ -369,7 +374,9 @@ class _Framer:
         )
 
     def _places(self, states: Sequence[NodeState]) -> Places:
-        """Return the nodes of the topology, with their free capacity as if none of the gangs' members were there."""
+        """Return the nodes of the topology. Their free capacity is computed as if no member of the planned gangs were
+        bound or reserved there.
+        """
         by_node = [each for each in self.resources if each not in self.devices.room]
         rooms = zip(by_node, self.snapshot.room(by_node, priority=self.priority, ignoring=self.own), strict=True)
         room = {**dict(rooms), **self.devices.room}
@@ -437,7 +444,9 @@ class _Framer:
         )
 
     def _on_one_node(self, gang: Gang, pod_set: PodSet) -> bool:
-        """Whether the set's members share a claim, whose devices are on one node."""
+        """Whether all members of the pod set must run on one node, because they share a claim and a claim's devices are
+        on one node.
+        """
         return any(gang.key == each.gang and pod_set.name in each.pod_sets for each in self.devices.one_node)
 
     def _together(self) -> tuple[solving.Together, ...]:

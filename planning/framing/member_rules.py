@@ -27,11 +27,11 @@ LabelsOf = Callable[[str], Iterable[tuple[str, str | None]]]
 def apart(
     traits: Sequence[Traits], terms: Sequence[AffinityTerm], nodes: Sequence[NodeState]
 ) -> tuple[tuple[Exclusion, ...], tuple[Separation, ...]]:
-    """Return the constraints by which anti-affinity and host ports keep members apart.
+    """Return the constraints by which anti-affinity and host ports keep members off each other's node or domain.
 
-    `traits`: the traits of the members of each shape. `terms`: the anti-affinity terms to which the traits refer.
-    Shapes that exclude themselves and each other share one exclusion: each domain takes at most one of their members.
-    All other excluding pairs become separations.
+    `traits`: by shape, the traits of its members. `terms`: the anti-affinity terms to which the traits refer by
+    position. Shapes that exclude themselves and each other share one exclusion: each domain takes at most one of their
+    members. All other excluding pairs become separations.
     """
     shapes: dict[Traits, list[int]] = {}
     for shape, each in enumerate(traits):
@@ -49,9 +49,9 @@ def apart(
 
 
 def _pairs(traits: Sequence[Traits], key: str, terms: Sequence[AffinityTerm]) -> Iterable[tuple[Traits, Traits]]:
-    """Yield the pairs of traits whose members cannot share a domain of the label `key`.
+    """Yield the pairs of traits whose members cannot be in one domain of the label `key`.
 
-    A pair may consist of the same traits twice. It is enough that one of the two has anti-affinity.
+    A pair may consist of the same traits twice. One member's anti-affinity against the other suffices.
     """
     about = frozenset(place for place, term in enumerate(terms) if term.topology_key == key)
     for position, one in enumerate(traits):
@@ -119,7 +119,7 @@ def conflicts(obstacles: Sequence[Sequence[Obstacle]], victims: Mapping[str, int
 def affinities(
     traits: Sequence[Traits], near: Sequence[Near | None], nodes: Sequence[NodeState], victims: Mapping[str, int]
 ) -> tuple[Affinity, ...]:
-    """Return the members' pod affinity that other members or victims can satisfy. `traits` and `near`: by shape."""
+    """Return the pod affinity of members that another member or a victim can satisfy. `traits`, `near`: by shape."""
     found: dict[tuple[int, Near], list[int]] = {}
     for shape, (trait, each) in enumerate(zip(traits, near, strict=True)):
         if each is not None:
@@ -160,8 +160,9 @@ def spread_rules(
 ) -> tuple[SpreadRule, ...]:
     """Return the hard topology spread constraints that count members of the gang, or pods that may be evicted.
 
-    `spreads`: by shape. `pods`: one pod of each shape. `labels`: of the problem's nodes. `victims`: positions by pod.
-    All other constraints are constant, so the eligible nodes of a shape respect them already.
+    `spreads`: the constraints of each shape, by the shape's position. `pods`: one pod of each shape. `labels`: returns
+    the label values of the problem's nodes. `victims`: the position of each victim, by pod. All other constraints count
+    no pod that a plan adds or evicts, so the eligible nodes of a shape respect them already.
     """
     asked: list[tuple[Spread, list[int]]] = []
     for shape, constraints in spreads.items():

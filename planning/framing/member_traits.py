@@ -19,12 +19,12 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """The traits of one member, as far as they affect other members.
+    """The traits of one member, as far as they affect other members of the gang.
 
-    `ports`: its host ports that another member requests, too. `apart`: its own anti-affinity terms; `matching`: the
-    terms that select it; both by position in `GangTraits.terms`. `wants`: the number of its affinity if that selects
-    members, else -1. `wanted`: the numbers of the affinities that select it. `labels`: its labels that the gang's
-    topology spread reads.
+    `ports`: its host ports that another member requests, too. `apart`: its own anti-affinity terms. `matching`: the
+    anti-affinity terms of members that select it. Both are positions in `GangTraits.terms`. `wants`: the number of its
+    pod affinity, if that selects members; else -1. `wanted`: the numbers of the members' affinities that select it.
+    `labels`: its labels that the gang's topology spread reads.
     """
 
     ports: frozenset[HostPort] = frozenset()

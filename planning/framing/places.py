@@ -9,10 +9,11 @@ from planning.framing.amounts import Amounts
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The nodes of the problem, by position. `free` and `terminating`: amounts by resource, then by node, in base
-    units.
+    """The nodes of the problem, by position. `states`: each node with its pods. `paths`: the names of the domains that
+    contain each node, the widest level first.
 
-    `terminating`: the amounts that terminating pods still occupy.
+    `free` and `terminating`: the free amounts, and the amounts that terminating pods still occupy. Both are indexed by
+    resource, then by node, in base units.
     """
 
     states: list[NodeState]
@@ -21,7 +22,10 @@ class Places:
     terminating: list[list[int]]
 
     def add(self, state: NodeState, path: tuple[str, ...]) -> None:
-        """Add a node without free capacity."""
+        """Add a node to the problem, with free capacity 0 for each resource, so that no pending member is placed on it.
+
+        `path`: the names of the domains that contain the node, the widest level first.
+        """
         self.states.append(state)
         self.paths.append(path)
         for column in (*self.free, *self.terminating):

@@ -1,6 +1,7 @@
-"""Protects pods that an unbound, planned pod needs beside it: not all pods that satisfy its affinity may be evicted.
+"""Protects pods beside which an unbound, planned pod must run: a plan may not evict all pods that satisfy the affinity
+of the planned pod.
 
-The protection is a disruption budget in the solver's problem, without an object in the cluster.
+The protection is a disruption budget in the solver's problem. No object in the cluster exists for it.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -47,12 +48,12 @@ def kept_near(
 def _near_to(
     tenant: Tenant, state: NodeState, there: Sequence[Occupant], namespaces: Namespaces
 ) -> Iterator[tuple[str, set[str]]]:
-    """Yield each topology key of the pod's affinity, with the pods of the node's domain that satisfy the affinity
-    there.
+    """Yield each topology key of the pod's affinity, with the pods that satisfy the affinity in the node's domain of
+    this key.
 
-    `there`: the pods of the cluster that count. A key is left out if the pod does not need these pods: its terms select
-    the pod itself, and no other selected pod exists outside the domain. Once these pods are evicted, the scheduler then
-    lets the pod start as the first pod that its terms select.
+    `there`: the pods of the cluster that may satisfy the affinity. A key is left out if the affinity selects the pod
+    itself, and no pod outside the domain. If all selected pods of the domain are evicted, no selected pod is left, and
+    the scheduler lets the pod start as the first one.
     """
     terms = affinity_terms(tenant.pod)
     matching = [

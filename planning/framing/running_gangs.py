@@ -55,10 +55,12 @@ def running_gangs(reading: Reading) -> dict[str, RunningGang]:
 
 
 def _member_of(gang: Gang, pod_set: PodSet | None) -> RunningGang:
-    """Return the entry for a running member of `gang` in `pod_set`; None: the member's set is not known.
+    """Return the `RunningGang` entry for a running member of `gang` in `pod_set`; `pod_set` None: the member's set is
+    not known.
 
-    A gang's only set counts as the gang. If members of a gang with several sets have succeeded, their sets are not
-    known. Each set is then assumed to need all its remaining members, up to its minimum.
+    If a gang has only one pod set, only the gang's minimum counts. If members of a gang with several sets have
+    succeeded, it is not known to which sets they belonged. Each set is then assumed to need all its remaining members,
+    up to its minimum.
     """
     if not gang.min_member:
         return RunningGang(gang.key, None)
@@ -129,7 +131,7 @@ def _distinct(running: RunningGangs) -> Iterable[RunningGang]:
 def _counted(
     snapshot: Snapshot, running: RunningGangs, keys: Sequence[GangKey], gone: AbstractSet[str] = frozenset()
 ) -> Counter[tuple[GangKey, str]]:
-    """Return the number of running members of each pod set of these gangs.
+    """Return how many members run, for each pod set of these gangs.
 
     Victims of plans in force, terminating pods and the pods in `gone` (`namespace/name`) do not count.
     """
@@ -147,8 +149,8 @@ def _counted(
 
 
 def cut_short(gone: Collection[str], snapshot: Snapshot, running: RunningGangs) -> str:
-    """Return a message about a gang that would keep some members but fewer than its minimum; "" if there is no such
-    gang.
+    """Return a message about a gang of which evictions would leave fewer members than its minimum, but not none; "" if
+    there is no such gang.
 
     `gone`: the pods (`namespace/name`) that would be evicted in addition to the victims of plans in force.
     """

@@ -34,10 +34,11 @@ ShapeKey = tuple[tuple[int, ...], bytes, Traits, int, tuple[NodeSelector, ...]]
 
 @dataclass(frozen=True, slots=True)
 class NodeTerms:
-    """The node rules and preferences of one gang, which hold for all its members in addition to each pod's own.
+    """The node rules and preferences of one gang. They hold for all its members, in addition to the rules of each pod.
 
-    `affinity`: the gang's own node affinity. `rules`: where its requirements come from if they are not in the Gang's
-    own spec. `near`: the weight of each node for the preference to run near certain pods.
+    `affinity`: the gang's own node affinity; None if it has none. `rules`: required node rules that do not come from
+    the Gang's own spec, each with its origin. `near`: for each node, its weight in the preference to run near certain
+    pods.
     """
 
     affinity: NodeAffinity | None
@@ -50,7 +51,7 @@ class PodRules:
     """The rules of a shape's members besides capacity and eligible nodes.
 
     `traits`: host ports and affinity between members. `spreads`: hard topology spread. `obstacles`: evictable pods that
-    keep the members off nodes. `near`: the pods that their affinity selects.
+    keep the members off nodes. `near`: the pods that the members' affinity selects; None without affinity.
     """
 
     traits: Traits
@@ -145,9 +146,10 @@ class ShapeTable:
         )
 
     def add_tied(self, pod: Pod, requests: tuple[int, ...], node: str, why: str, *, room: bool) -> int:
-        """Return the position of the shape of a stranded member, which was released to `node` and can run nowhere else.
+        """Return the position of the shape of a stranded member, which was released to `node` and can run on no other
+        node.
 
-        `why`: the reason why the node cannot take it. `room`: whether the node lacks nothing but free capacity.
+        `why`: the reason why the node cannot take the member. `room`: whether the node lacks nothing but free capacity.
         """
         on_node = frozenset(position for position, state in enumerate(self.nodes) if state.name == node)
         excluded = dict.fromkeys(range(len(self.nodes)), ELSEWHERE) | dict.fromkeys(on_node, why)
@@ -195,12 +197,12 @@ class ShapeTable:
         )
 
     def _merge(self, pod: Pod, shape: Shape, pod_rules: PodRules) -> int:
-        """Return the position of an equal shape, or add the shape.
+        """Return the position of an equal shape that the table has already, or add this shape.
 
-        Pods that differ in their specs but not in the consequences share one shape. A change lifts an exclusion of the
-        merged shape only if it lifts it for each of the pods. Pods that have nodes already have no exclusions to lift.
-        As the reason why a node is excluded, a reason in the node itself, such as a taint, has precedence over
-        `ELSEWHERE`.
+        Pods that differ in their specs, but not in their nodes, requests and rules, share one shape. A change lifts an
+        exclusion of a shared shape only if it lifts the exclusion for each of the shape's pods. Pods that have nodes
+        already have no exclusions to lift. If the pods give different reasons why a node is excluded, a reason in the
+        node itself, such as a taint, has precedence over `ELSEWHERE`.
         """
         for position, known in enumerate(self.shapes):
             same_room = known.requests == shape.requests and known.nodes == shape.nodes
@@ -228,7 +230,9 @@ def _reasons(one: Mapping[int, str], other: Mapping[int, str]) -> Mapping[int, s
 
 
 def _common(one: Mapping[str, frozenset[int]], other: Mapping[str, frozenset[int]]) -> dict[str, frozenset[int]]:
-    """Return the nodes that each change would make eligible for both of two shapes. `one`, `other`: nodes by change."""
+    """Return, by change to the cluster, the nodes that the change would make eligible for both of two shapes. `one`,
+    `other`: by change, the nodes that it would make eligible for each shape.
+    """
     both = {change: nodes & other.get(change, frozenset()) for change, nodes in one.items()}
     return {change: nodes for change, nodes in both.items() if nodes}
 

@@ -2,8 +2,8 @@
 
 The webhook writes the domain pin when the pod is created, to keep the member beside its siblings (`planning.pins`). An
 annotation names the pin's labels. The labels themselves are in the pod's required node affinity or, if the user has
-written one, in its node selector. Any user can write the annotation, so it counts only together with the labels in the
-spec. The pin of the release is read if the gang may be restarted.
+written such an affinity, in its node selector. Any user can write the annotation, so it counts only if the spec has the
+labels, too. A release writes its own pin. `made_new` removes it from a pod that its controller would recreate.
 """
 
 from collections.abc import Mapping
@@ -48,9 +48,10 @@ def holds_affinity(pod: Pod) -> bool:
 
 
 def tie_rules(pod: Pod) -> tuple[NodeRule, ...]:
-    """Return node rules for the labels of the pod's domain pin, whose messages name the siblings as the reason.
+    """Return the labels of the pod's domain pin as node rules. If no node meets them, the message says that the member
+    must run beside its siblings.
 
-    Without them a message would name labels that the user did not write.
+    Otherwise the message would name labels that the user did not write.
     """
     return tuple(
         labelled(key, value, f"node(s) were outside {key}={value}, where the gang's running members are")

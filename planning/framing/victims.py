@@ -29,7 +29,8 @@ class Victims:
 
 
 class Evictable:
-    """Whether pods may be evicted for a gang of this priority: they run, have a lower priority and are not protected.
+    """Predicate of the pods that may be evicted for a gang of the given priority: they run, have a lower priority and
+    are not protected from eviction.
 
     A pod under two disruption budgets is not evictable: the Eviction API rejects its eviction (Kubernetes
     documentation, "Specifying a Disruption Budget for your Application").
@@ -68,9 +69,10 @@ class Evictable:
         return [f"{namespace}/{each.metadata.name}" for each in there if covers(each, tenant)]
 
     def overruled(self, nodes: Iterable[NodeState]) -> dict[str, frozenset[str]]:
-        """Return, by node, the disruption budgets of which two or more cover the same pod of lower priority.
+        """Return, by node, the disruption budgets that make a pod of lower priority not evictable, because two or more
+        budgets cover it.
 
-        With one budget each, these pods could be evicted.
+        If only one budget covered such a pod, it could be evicted.
         """
         if self._alone:
             return {}

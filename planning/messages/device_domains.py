@@ -183,9 +183,10 @@ _Domain = tuple[int, int]
 
 
 def _capacities(counted: Flags, level: DomainLevel, columns: DeviceColumns) -> tuple[dict[_Domain, int], set[int]]:
-    """Return the capacity of each domain, as a number of claims of one device, and the nodes of the domains.
+    """Return two results. The first: the capacity of each domain, as the number of claims for one device that it can
+    serve. The second: the nodes of these domains.
 
-    `counted`: the devices that count.
+    `counted`: for each device of the inventory, whether it counts for the level.
     """
     inventory = columns.devices.inventory
     content = inventory.content[counted]
@@ -215,7 +216,10 @@ def _on_one_node(framing: Framing, plan: Plan) -> bool:
 def _fewest(
     capacities: Mapping[_Domain, int], nodes: Collection[int], needed: int, held: Collection[_Domain], *, alone: bool
 ) -> int:
-    """Return the least number of domains, those in `held` included, with the needed capacity. `alone`: on one node."""
+    """Return the least number of domains, those in `held` included, that together have the capacity `needed`.
+
+    `held`: the domains that the gang's running members use. `alone`: whether all further domains must be on one node.
+    """
     further = needed - sum(capacities.get(each, 0) for each in held)
     others = {each: capacity for each, capacity in capacities.items() if each not in held}
     groups = (
@@ -227,7 +231,9 @@ def _fewest(
 
 
 def _most_first(capacities: Sequence[int], needed: int) -> int | None:
-    """Return how many of the largest capacities suffice; None if all together do not."""
+    """Return how many of the capacities, the largest first, are needed for a sum of `needed`; None if all together do
+    not suffice.
+    """
     count = 0
     for capacity in sorted(capacities, reverse=True):
         if needed <= 0:

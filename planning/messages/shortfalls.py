@@ -181,11 +181,11 @@ def overruling_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple
 
 
 def whole_gangs(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
-    """Return the running gangs whose pods block these domains and cannot be evicted.
+    """Return the running gangs that keep these domains full and that cannot be evicted, as messages name them.
 
-    `nearest`: the domains that lack capacity for the fewest members. Too many of a returned gang's pods are on nodes
-    that members may use: evicting them would leave the gang below its minimum. It cannot be evicted as a whole either,
-    because some of its pods may not be evicted.
+    `nearest`: the domains that lack capacity for the fewest members. Too many pods of such a gang are on nodes that
+    members may use: without these pods, the gang would be below its minimum. The gang cannot be evicted as a whole
+    either, because some of its pods may not be evicted.
     """
     problem = framing.problem
     usable = frozenset[int]().union(*(shape.nodes for shape in problem.shapes))
@@ -221,8 +221,8 @@ def _places(framing: Framing, nearest: Iterable[NearDomain]) -> set[int]:
 
 
 def _required_domain(problem: Problem, plan: Plan) -> bool:
-    """Whether the gang must be in one domain of a required level and has a node there, so that it may not use other
-    domains.
+    """Whether the other members must run in a certain domain, because one domain of a required level must hold the gang
+    and a member has a node there.
     """
     return problem.required is not None and any(node is not None for nodes in plan.nodes for node in nodes)
 

@@ -52,7 +52,9 @@ def _with_takers(
 
 
 def _takers(others: Sequence[Decision]) -> Mapping[str, Names]:
-    """Return, for each node on which these gangs place new members, the reason "taken by" these gangs."""
+    """Return, for each node on which these gangs place new members, a reason for messages: "taken by" and the names of
+    the gangs that use the node.
+    """
     found: dict[str, dict[str, None]] = {}
     for decision in others:
         for each in decision.assignments:

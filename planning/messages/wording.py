@@ -200,7 +200,8 @@ def gangs_by_number(count: int) -> str:
 
 
 def why_here(beside: NextDoor) -> str:
-    """Return why the gang is not elsewhere: the best plan outside its domain, and the first goal that is worse there.
+    """Return why the gang is not in another domain: the best plan outside its domain, and the first goal in which that
+    plan is worse.
 
     For example, `rack r2 would cost 3 instead of 2 victims`.
     """

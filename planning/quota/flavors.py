@@ -18,7 +18,7 @@ Choice = Mapping[str, str]
 
 
 def choices(queue: ClusterQueue, resources: Iterable[str]) -> Iterator[Choice]:
-    """Yield every choice of flavors for these resources of a queue, in the order in which they are tried.
+    """Yield every choice of flavors for these resources of a queue, the queue's preferred choice first.
 
     The flavors of the first resource group change last. Resources that no group covers are in no choice.
     """

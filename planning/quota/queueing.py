@@ -75,9 +75,10 @@ def open_choices(gang: Gang, snapshot: Snapshot) -> list[tuple[Choice, Gang]]:
 
 
 def within_quota(gang: Gang, choice: Choice, placed: Sequence[Member], usage: Usage) -> Sequence[Member]:
-    """Return the placed members of a gang, and those of its other members for which the remaining quota suffices.
+    """Return the placed members of a gang, and each further member for which the remaining quota suffices.
 
-    Each other member is checked by itself. `usage`: the quota that all gangs use, including the placed members.
+    Each further member is checked as if it were the only one. `usage`: the quota that all gangs use, including the
+    placed members.
     """
     account = gang.account
     if account is None or len(placed) == len(gang.members):
@@ -162,8 +163,8 @@ def _shut_out(gang: Gang, account: Account, snapshot: Snapshot) -> str:
 
 
 def _choices(gang: Gang, account: Account) -> Iterator[Choice]:
-    """Yield the choices of flavors that the gang may use: all, or only those of its plan in force if it runs in
-    part.
+    """Yield the choices of flavors that the gang may use. If a member has a node already and the account shows the
+    flavors in use, only choices of these flavors are yielded.
     """
     bound = any(held_node(member.pod) for member in gang.members)
     for choice in choices(account.queue, needs(gang.members)):

@@ -129,7 +129,7 @@ def estimated_starts(
 
 
 def _fitting(gang: Gang, account: Account, usage: Usage) -> Choice | None:
-    """Return the first choice of flavors in which the gang's quota is free; None if there is none."""
+    """Return the first choice of flavors whose free quota suffices for the gang; None if there is none."""
     wanted, total = needs(gang.members), usage.in_total()
     for choice in choices(account.queue, wanted):
         balances = {

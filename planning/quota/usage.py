@@ -1,4 +1,6 @@
-"""The quota that gangs use in their queues, and the quota that is free. It is counted from the cluster every time."""
+"""The quota that gangs use in their queues, and the free quota. Both are counted from the cluster each time, and are
+not stored.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence

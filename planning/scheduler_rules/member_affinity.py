@@ -110,8 +110,8 @@ def _all_are_bound(decision: Decision, snapshot: Snapshot) -> bool:
 
 
 def _near_others(waiting: Sequence[Assignment], there: Decision, snapshot: Snapshot) -> list[Assignment]:
-    """Return the waiting members whose pod affinity holds on their planned nodes after the plan `there` is carried
-    out.
+    """Return those of the `waiting` members whose pod affinity holds on their planned nodes, once the plan `there` is
+    carried out.
     """
     then, own = after(there, snapshot), {each.member.pod.key for each in waiting}
     nodes, watched = {state.name: state.node for state in then.nodes}, watched_labels(then)

@@ -47,7 +47,7 @@ class IdleWorkers:
         return None
 
     def put(self, worker: Worker) -> None:
-        """Keep the worker for the next caller. It is ended later if other workers are idle as well."""
+        """Keep the worker for the next caller. A worker is ended later if other workers are idle, too."""
         with self._lock:
             self._waiting.append(_Idle(worker, self._clock.monotonic()))
             self._look_again()

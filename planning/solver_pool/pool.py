@@ -60,8 +60,8 @@ checks a worker's rejection of such a problem by a greedy search.
 
 
 class Workers:
-    """A pool of at most `most` solver processes, started when needed and kept for the next caller. It is
-    thread-safe.
+    """A thread-safe pool of at most `most` solver processes. A process is started when a caller needs one, and kept for
+    the next caller.
     """
 
     def __init__(self, most: int = 2, command: Sequence[str] = COMMAND) -> None:

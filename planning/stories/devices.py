@@ -1,4 +1,4 @@
-"""The devices of a gang's members, as its claims and the status of its Gang object have them."""
+"""The devices that a gang's members have or will get, read from their claims and from the status of the Gang object."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class MemberDevices:
 
     @property
     def count(self) -> int:
-        """The number of devices."""
+        """How many devices the member has or will get."""
         return len(self.devices)
 
     @property

@@ -1,6 +1,7 @@
-"""A gang's position among the gangs that wait for the same thing: by priority, then by age, then by name.
+"""A gang's position among the gangs that wait for the same reason: by priority, then by age, then by name.
 
-The order is the controller's (`planning.gang_order.in_order`), as far as Gang objects and their pods show it.
+The controller plans gangs in this order (`planning.gang_order.in_order`). The position is derived from Gang objects and
+their pods only.
 """
 
 from collections.abc import Iterable, Mapping

@@ -86,8 +86,8 @@ class _Branch:
 
     @cached_property
     def sign(self) -> object:
-        """A key that is equal for two domains if they differ in names only, so that a plan for one of them also fits
-        the other.
+        """A key that is equal for two domains if they differ in names only. A plan for one of them then also fits the
+        other.
         """
         return _sign(self.part, self.level, 0)
 
@@ -125,7 +125,7 @@ class _Branch:
 
 @dataclass(frozen=True)
 class _Leaf:
-    """The best plan inside one domain. `values`: its goal values from compactness on."""
+    """The best plan inside one domain. `values`: its goal values from compactness on, by goal and part."""
 
     values: Values
     solved: Solved

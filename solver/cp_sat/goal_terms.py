@@ -134,10 +134,11 @@ def _room_now(model: Model, node: int) -> Sum:
 
 
 def _wait_for(model: Model, taken: Sum, now: Sum, wait: IntVar) -> None:
-    """Add a lower bound on the variable `wait`, the used capacity of a node that terminating pods still hold.
+    """Add a lower bound on the variable `wait`: the capacity of a node that members use although terminating pods still
+    hold it.
 
-    `taken`: the capacity that members use on the node. `now`: the capacity that is free without waiting. `wait` is at
-    least `taken` minus `now` or, if `now` is negative, at least `taken`.
+    `taken`: the capacity that members use on the node. `now`: the free capacity that no terminating pod holds. `wait`
+    is at least `taken` minus `now` or, if `now` is negative, at least `taken`.
     """
     beyond = model.cp.add((taken + now.times(-1)).expression() <= wait)
     if now.constant < 0:

@@ -141,8 +141,8 @@ def _narrowest(model: Model, sets: Sequence[int], solution: goals.Solution) -> i
 
 
 class _View:
-    """The free capacity that counts as waste of one gang: the free capacity of the nodes on which pending members of
-    the gang may run.
+    """The free capacity that counts as one gang's waste: the free capacity of the nodes on which the gang's pending
+    members may run.
     """
 
     def __init__(self, model: Model, eligible: frozenset[int], touched: Touched) -> None:

@@ -80,13 +80,13 @@ def _add_conflict(model: Model, rule: Conflict) -> None:
 
 
 def none_of(model: Model, coming: Coming) -> None:
-    """Forbid that the plan places any of the members in `coming`."""
+    """Add the constraint that the plan places none of the members that the variables in `coming` count."""
     for _, _, variable in coming:
         model.cp.add(variable == 0)
 
 
 def only_if(model: Model, coming: Coming, flag: IntVar) -> None:
-    """Allow that the plan places members in `coming` only if the flag is 1."""
+    """Add the constraint that the plan places members counted by the variables in `coming` only if the flag is 1."""
     for kind, node, variable in coming:
         model.cp.add(variable <= model.most(kind, node) * flag)
 

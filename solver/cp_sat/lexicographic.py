@@ -65,9 +65,7 @@ class Stage:
 
 @dataclass(slots=True)
 class Wall:
-    """The wall time that is left. `seconds`: how many seconds CP-SAT may still take. `deadline`: when all work must
-    end.
-    """
+    """The remaining wall time. `seconds`: how long CP-SAT may still run. `deadline`: when all work must end."""
 
     seconds: float
     deadline: Deadline = NO_DEADLINE
@@ -168,8 +166,8 @@ class Search:
         return found
 
     def accept(self, stages: Iterable[Stage], reached: Iterable[Reached]) -> None:
-        """Fix the stages at the values in `reached`, which another search proved. The present solution must have these
-        values already.
+        """Fix the stages at the values in `reached`, which another search has proven. In the present solution, the
+        stages must have these values already.
         """
         values = {(each.goal, each.part): each for each in reached}
         for stage in stages:
@@ -278,8 +276,11 @@ class Search:
         self._note(batch, proven=found is SolveStatus.OPTIMAL, bound=bound if len(batch) == 1 else None)
 
     def _note(self, batch: Sequence[tuple[Stage, int]], *, proven: bool, bound: int | None) -> None:
-        """Record value and bound of each stage of a batch (stages that are proven in one solve), and fix each stage at
-        its value. `bound`: the bound that CP-SAT reports for a batch of one stage; else None.
+        """Record the value and the bound of each stage of a batch (stages that are proven in one solve), and fix each
+        stage at its value.
+
+        `proven`: whether the values are proven optimal. `bound`: the bound that CP-SAT reports for a batch of one
+        stage; else None.
         """
         proven = proven and self.proven
         for stage, _ in batch:

@@ -22,7 +22,9 @@ def add_quotas(model: Model) -> None:
 
 @dataclass(slots=True)
 class _Bound:
-    """The use of a queue or cohort as a linear sum, with a lower and an upper bound of its value."""
+    """The use of a quota by a queue or cohort, as a linear sum of variables. `least` and `most`: bounds of the sum's
+    value.
+    """
 
     sum: Sum
     least: int

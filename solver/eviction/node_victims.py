@@ -52,8 +52,8 @@ class _VictimClass:
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """The total requests of some classes of victims. `cheapest`: by resource, the price and the amount of the victim
-    with the lowest price per amount; None: no victim holds any of the resource.
+    """The total requests of some classes of victims on a node. `cheapest`: by resource, the price and the amount of the
+    victim with the lowest price per amount; None: no victim holds any of the resource.
     """
 
     total: ResourceVector

@@ -27,8 +27,8 @@ _BATCH = 512
 
 @dataclass(frozen=True)
 class PaidVictims:
-    """Victims, one row each. `node`: where each is. `held`: victims x resources, their requests. `paid`: the price of
-    each; `INFEASIBLE_SLOT`: it cannot be evicted.
+    """Victims as parallel arrays, one row for each. `node`: the victim's node. `held`: victims x resources, its
+    requests. `paid`: its price; `INFEASIBLE_SLOT`: it cannot be evicted.
     """
 
     node: Counts

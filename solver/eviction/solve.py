@@ -194,8 +194,8 @@ def _bound(instance: Instance, prices: EvictionPrices, branch: _PricedDomain) ->
 
 
 def _key(instance: Instance, prices: EvictionPrices, solved: Solved) -> ComparisonKey:
-    """Return a plan's comparison key: the goal values in their order. Goal 1 is represented by the price of the
-    victims.
+    """Return the key by which a plan is compared with other plans: its goal values, in the order of the goals. The
+    price of the victims represents goal 1.
     """
     goals = {goal.name: goal for goal in goals_of(instance, solved.nodes, solved.victims)}
     names = [node for row in solved.nodes for node in row]

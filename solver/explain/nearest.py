@@ -34,11 +34,11 @@ _PORTION = 1 / 2
 
 @dataclass(frozen=True, slots=True)
 class HeldMembers:
-    """By domain of the required level (or ROOT, the whole cluster), how many members it can hold (`counts`). These may
-    be fewer than the minimum of the gang or of a set.
+    """How many members each domain of the required level (or ROOT, the whole cluster) can hold (`counts`). The number
+    may be below the minimum of the gang or of a set.
 
-    `plans`: the placement of these members, for domains that were filled one by one. The plans have no goals.
-    `counted`: every count is exact. If not, the count of a domain without a plan is an upper bound.
+    `plans`: for domains that were filled one by one, the placement of these members; the plans have no goals.
+    `counted`: whether every count is exact. If not, the count of a domain without a plan is an upper bound.
     """
 
     counts: dict[int, int]

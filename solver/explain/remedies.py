@@ -50,8 +50,9 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of the request or the cluster: `words`, which end a sentence, and the changed problem. `plan`: a
-    candidate plan for the changed problem. `victim`: one of the pods that a found plan evicts; "" for none.
+    """A change of the request or of the cluster after which the gang may have a plan. `words`: the change in words,
+    which end a sentence. `problem`: the problem after the change. `plan`: a candidate plan for it. `victim`: one of the
+    pods that a found plan evicts; "" for none.
     """
 
     words: str
@@ -61,10 +62,10 @@ class Change:
 
 
 def explained(problem: Problem, answer: NoPlan, limits: Limits, deadline: Deadline = NO_DEADLINE) -> NoPlan:
-    """Return the rejection `answer` with three additions: the nearest domains, the capacity of each domain without
-    evictions, and changes after which the gang fits.
+    """Return the rejection `answer` with its explanation added: the nearest domains, the capacity of each domain
+    without evictions, and changes after which the gang fits.
 
-    If the deadline passes first, the fields hold what is known by then.
+    If the deadline passes first, these fields hold what is known by then.
     """
     share = time_budget_of(limits, deadline).portion(_SHARE)
     level = deciding_level(problem)
@@ -98,9 +99,10 @@ def explained(problem: Problem, answer: NoPlan, limits: Limits, deadline: Deadli
 
 
 def victims_after(change: Change, budget: TimeBudget) -> tuple[int, ...] | None:
-    """Return the victims of a plan for the changed problem; None if no plan was found. Raises `OutOfTimeError`.
+    """Return the victims of a plan for the problem after a change. () if a plan without evictions was found; None if no
+    plan was found. Raises `OutOfTimeError`.
 
-    Another plan may need fewer victims. () if a plan without evictions was found.
+    Another plan may need fewer victims.
     """
     problem, deadline = change.problem, budget.wall.deadline
     deadline.check()
@@ -149,8 +151,8 @@ def _found_somewhere(instance: Instance, budget: TimeBudget) -> Solved | None:
 
 
 def _counted(instance: Instance) -> tuple[bool | None, tuple[int, ...]]:
-    """Return whether a plan exists, by counting members, and the victims of the plan. None if counting does not decide
-    this.
+    """Return two values, found by counting members: whether a plan exists (None if counting does not decide this), and
+    the victims of the plan.
 
     Every victim on the nodes of a counted plan counts as evicted. Counting decides nothing if all counted plans exceed
     limits on evictions, or if counting does not express all constraints of the gang.

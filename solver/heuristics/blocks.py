@@ -17,8 +17,8 @@ from solver.tree import ROOT
 
 @dataclass(frozen=True)
 class Run:
-    """Pending members of one set and shape, in order of rank. They may be on any nodes of the domain of the block
-    around them.
+    """Pending members of one set and one shape, in order of rank. They are part of a block, and may be on any nodes of
+    the block's domain.
     """
 
     pod_set: int
@@ -119,8 +119,8 @@ def _chain(first: int, rules: Sequence[Together]) -> tuple[set[int], list[Togeth
 
 
 def _of_set(instance: Instance, position: int, seats: Sequence[Seat]) -> Block:
-    """Return the set at `position` as a block of its required level. The set's slices and multiples are blocks inside
-    it. `seats`: the set's pinned members, and its members to place.
+    """Return the pod set at position `position` as a block of its required level. The set's slices and multiples are
+    blocks inside it. `seats`: the set's pinned members, and its members to place.
     """
     pod_set, problem = instance.problem.sets[position], instance.problem
     rules = [(rule.level, rule.size) for rule in pod_set.slices]
@@ -161,7 +161,10 @@ def _in_slices(instance: Instance, seats: Sequence[Seat], rules: Sequence[tuple[
 
 
 def _block(instance: Instance, level: int, parts: Iterable["Block | Run"], seats: Iterable[Sequence[Seat]]) -> Block:
-    """Return the parts as a block of `level`, with the nodes of the pinned members among `seats`."""
+    """Return a block of `level` with these parts. The nodes of its pinned members are its pinned nodes.
+
+    `seats`: the identities of all members of the block, pending and pinned, in several sequences.
+    """
     pinned = frozenset[int]()
     if instance.pinned:
         members = (instance.member(seat).node for each in seats for seat in each)

@@ -17,9 +17,9 @@ from solver.tree import ROOT
 def thinned(instance: Instance) -> Instance:
     """Return the instance without nodes that only one member class can use, and that this class does not need.
 
-    A class does not need a node if larger nodes of the same domain have capacity for all of its members. Such a domain
-    is of the narrowest level that a constraint of the class names. So each set keeps capacity for as many members as
-    before, though maybe not on the best nodes. Raises `OutOfTimeError`.
+    A class does not need a node if larger nodes of the same domain have capacity for all members of the class. The
+    domain is of the narrowest level that a constraint of the class names. So each set keeps capacity for as many
+    members as before, though maybe not on the best nodes. Raises `OutOfTimeError`.
     """
     problem = instance.problem
     if instance.evicting or _has_neighbour_rules(problem):
@@ -94,8 +94,8 @@ def _has_count_rules(pod_set: PodSet) -> bool:
 
 
 def _narrowest_rule(instance: Instance, kind: MemberClass) -> int:
-    """Return the narrowest level of which one domain must hold all members of the class's set; ROOT if no constraint
-    names such a level.
+    """Return the narrowest level at which one domain must hold all members of the class's pod set. ROOT if no
+    constraint names such a level.
     """
     problem = instance.problem
     levels = [problem.required, problem.sets[kind.pod_set].required]
@@ -104,7 +104,8 @@ def _narrowest_rule(instance: Instance, kind: MemberClass) -> int:
 
 
 def _at_most(requests: Counts, free: Counts, most: list[int]) -> list[int]:
-    """Return, by member class, how many members fit by the tightest of several upper bounds on all members together.
+    """Return, by member class, an upper bound on how many of its members fit. The counts come from the tightest of
+    several upper bounds on all members together.
 
     Each bound measures the capacity of all nodes together in one unit: a resource, or members of one class. It fills
     this capacity with the smallest members first, because this gives the most members.

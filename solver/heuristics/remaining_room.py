@@ -174,11 +174,10 @@ class RemainingRoom:
         return None
 
     def spare(self) -> None:
-        """Take back each eviction without which the placed members fit, too; victims of the largest weight come first.
+        """Undo each eviction without which all placed members still fit. Victims of the largest weight come first.
 
-        A gang that was evicted whole is taken back as a whole.
-
-        Call this only after all members are placed, because it cannot be undone.
+        If a running gang was evicted whole, its evictions are undone together. Call this only after all members are
+        placed, because it cannot be reverted.
         """
         gone_gangs: dict[int, list[int]] = {}
         lone: list[int] = []
@@ -323,7 +322,9 @@ class RemainingRoom:
         return weight / max(1, min(rest, wanted, self._pods.near[gang]))
 
     def _moved(self, victims: Iterable[int], sign: int) -> None:
-        """Evict the victims (`sign` 1), or take their evictions back (`sign` -1)."""
+        """Mark the victims as evicted (`sign` 1), or as running again (`sign` -1), and change the free amounts
+        accordingly.
+        """
         for victim in victims:
             self.free[self._pods.node[victim]] += sign * self._pods.held[victim]
             if (gang := self._pods.gang[victim]) >= 0:

@@ -17,13 +17,13 @@ member of the other list.
 
 @dataclass(frozen=True)
 class _GroupLimit:
-    """One constraint as a limit of groups of nodes: a group gets more `limited` members only while it has fewer than
-    `most` `counted` members.
+    """One constraint as a limit for each group of nodes: a group gets more `limited` members only while it has fewer
+    than `most` `counted` members.
 
-    `limited` and `counted` are each a pair: sets and shapes. A member matches if its set or its shape is among them. If
-    the limited members are not counted themselves, a group gets them only if it has at most `most` counted members. If
-    `most` is None, the constraint is topology spread. It then limits nothing, but groups with fewer pods are filled
-    first. `before`: by group, the pods that count at the start.
+    `limited` and `counted` are each a pair: sets and shapes. A member matches if its set or its shape is among them. A
+    constraint may limit members that it does not count. A group then gets them only if it has at most `most` counted
+    members. If `most` is None, the constraint is topology spread. It then limits nothing, but groups with fewer pods
+    are filled first. `group`: by node, its group. `before`: by group, the pods that count before any member is placed.
     """
 
     limited: tuple[frozenset[int], frozenset[int]]
@@ -33,11 +33,11 @@ class _GroupLimit:
     before: Counter[Group]
 
     def limits(self, pod_set: int, shape: int) -> bool:
-        """Whether the constraint limits members of this set and shape."""
+        """Whether the constraint limits how many members of this set and shape a group may get."""
         return pod_set in self.limited[0] or shape in self.limited[1]
 
     def counts(self, pod_set: int, shape: int) -> bool:
-        """Whether the constraint counts members of this set and shape."""
+        """Whether members of this set and shape in a group count towards the constraint's limit."""
         return pod_set in self.counted[0] or shape in self.counted[1]
 
 

@@ -80,8 +80,8 @@ class RunningPods:
 
     @cached_property
     def own(self) -> list[float]:
-        """By victim, its weight without the weight of its gang: mainly its priority, and then its share of the scarcest
-        resource.
+        """By victim, the weight of its own eviction: mainly its priority, and then its share of the scarcest resource.
+        The weight of its gang is not included.
         """
         # ranks: by victim, the place of its priority among all priorities, the lowest being 0. The weight is step **
         # rank, so `step` pods of one priority weigh as much as one of the next higher one. The order is lexicographic

@@ -56,10 +56,10 @@ class JointAnswer:
 
 
 def size(problem: Problem) -> int:
-    """Return a measure of how much one gang adds to the effort of a joint plan.
+    """Return a measure of the effort that one gang adds to a joint plan. It is the number of members that a model names
+    one by one, times the number of nodes.
 
-    The measure is the number of members that a model names one by one, times the number of nodes. Alike members of a
-    set count as one member.
+    All alike members of a set count as one member.
     """
     return _kinds(problem) * len(problem.nodes)
 

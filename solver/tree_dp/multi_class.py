@@ -88,10 +88,11 @@ class _Digit:
 
 @dataclass(frozen=True)
 class _Waste:
-    """The weights of all goals up to waste in the costs of a dynamic programme, in two groups.
+    """The weights of all goals up to waste in the costs of the dynamic programme. They are in two groups, because not
+    all goals may fit into one cost.
 
-    The `digits` fit into one 59-bit cost. The `later_digits` are less important and do not fit, so a later cost has
-    them. `costs` and `later`: the weights of the two groups.
+    `digits`: the goals that fit into one 59-bit cost, the most important first. `later_digits`: the less important
+    goals, which form the later cost. `costs` and `later`: the weights of the two groups.
     """
 
     costs: Costs

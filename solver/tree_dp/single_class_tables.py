@@ -45,16 +45,16 @@ class CountingRules:
 
     @property
     def numbers(self) -> bool:
-        """Whether a constraint limits the number of members in a domain besides capacity: a cap, a multiple, or a
-        fewest number of members.
+        """Whether a constraint other than capacity limits how many members a domain may have: a cap, a multiple, or a
+        minimum for the domain.
         """
         return any(self.caps) or any(self.multiple) or any(self.least)
 
 
 @dataclass(frozen=True, slots=True)
 class _GroupLimits:
-    """The limits of one topology spread or exclusion constraint: by group, the most and the fewest members that the
-    group may get. A group without an entry has no limit.
+    """The limits that one topology spread or exclusion constraint sets for its groups of nodes: by group, the most and
+    the fewest members that the group may get. A group without an entry has no limit.
     """
 
     most: Mapping[str, int]

@@ -42,10 +42,11 @@ class SpreadGroups:
     emptiest: range
 
     def within(self, held: int, emptiest: int) -> Allowed:
-        """Return, by count vector, whether a group that has `held` pods may get these members.
+        """Return, by count vector, whether these members may be added to a group that has `held` pods, if the emptiest
+        group has `emptiest` pods at the end.
 
-        With these members, the group may have at most `skew` (`maxSkew`) pods more than the emptiest group, which has
-        `emptiest` pods. Members that the constraint does not limit are always allowed.
+        The group may then have at most `skew` (`maxSkew`) pods more than the emptiest group. If none of the members has
+        the constraint, they are always allowed.
         """
         within: Allowed = (self.bound == 0) | (held + self.counting <= emptiest + self.skew)
         return within
@@ -69,8 +70,8 @@ class SpreadWay:
     emptiest: tuple[int, ...]
 
     def sign(self, level: int, domain: int) -> tuple[int, ...]:
-        """Return, by constraint, how many pods the group around a domain has now; -1 if the domain is in no group. Two
-        domains of one level with equal results may get the same members.
+        """Return, by constraint, the present number of pods in the group that contains a domain; -1 if the domain is in
+        no group. Two domains of one level with equal results may get the same members.
         """
         return tuple(rule.held.get(self._group(rule, level, domain), -1) for rule in self.rules)
 
@@ -88,9 +89,9 @@ class SpreadWay:
         return allowed
 
     def allows(self, level: int, domain: int, counts: Vector) -> bool:
-        """Return whether the constraints allow `counts` members in a domain and no member elsewhere.
+        """Return whether the constraints allow a plan with `counts` members in this domain and no member elsewhere.
 
-        A constraint whose groups lie inside the domain is checked only for its groups elsewhere.
+        If the groups of a constraint lie inside the domain, only its groups elsewhere are checked.
         """
         for rule, emptiest in zip(self.rules, self.emptiest, strict=True):
             empty = {group for group, held in rule.held.items() if held < emptiest}
@@ -176,9 +177,12 @@ def possible_emptiest(
     No number above the range is possible, because members are too few, or because some group has no capacity for more.
     No number below the range is possible, because then the other groups cannot take all members that must be placed.
 
-    `opened`: the groups with capacity for members that count. `least`: how many members certainly come that the
-    constraint both counts and limits. `most`: how many members that count come at most. `counts`: the present pods by
-    group; None: those of `spread`.
+    The constraint counts a member if its selector matches the member. The constraint limits a member if the member
+    itself has the constraint.
+
+    `opened`: the groups with capacity for members that the constraint counts. `least`: the number of members that a
+    plan must place and that the constraint both counts and limits. `most`: the largest number of members that a plan
+    can place and that the constraint counts. `counts`: the present number of pods in each group; None: `spread.counts`.
     """
     counts = spread.counts if counts is None else counts
     if spread.from_zero:

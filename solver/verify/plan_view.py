@@ -1,4 +1,4 @@
-"""A plan with its members listed, for the checks of a plan.
+"""A plan as a list of placed members, as the checks of a plan read it.
 
 This module shares no code with the model that made the plan.
 """
@@ -24,7 +24,8 @@ class PlacedMember:
 
 
 class PlanView:
-    """A plan with its members listed, for the checks. The plan must have one row of nodes per set, and existing nodes.
+    """A plan as a list of placed members, as the checks read it. The plan must have one row of nodes per set, and
+    existing nodes.
 
     `placed`: all members with a node, in order of set and rank. `of_set`: by set, its placed members. `evicted`: the
     victims. `leaving`: by node, the summed requests of its victims.

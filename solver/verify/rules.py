@@ -184,10 +184,10 @@ def _affinities(view: PlanView) -> Iterator[str]:
 
 
 def _providers(view: PlanView, rule: Affinity) -> Iterator[int]:
-    """Yield the nodes of pods that satisfy the pod affinity constraint `rule` for the members that it limits.
+    """Yield the nodes of the pods that satisfy the pod affinity constraint `rule`.
 
-    These pods are victims that are not evicted, pinned members, and matching new members that the constraint does not
-    limit.
+    These pods are victims that are not evicted, pinned members, and new members that match the constraint and have no
+    such affinity themselves.
     """
     for victim in rule.victims.difference(view.plan.victims):
         yield view.problem.victims[victim].node

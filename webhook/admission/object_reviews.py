@@ -35,9 +35,9 @@ class Now(Protocol):
         """Return the sources with the current versions of the objects that the review has read (`inputs`)."""
 
     def arrived(self, sources: Sources, awaited: Iterable[str]) -> Sources:
-        """Return the sources with those awaited objects that exist by now.
+        """Return the sources, with the objects added that a gang waits for and that exist by now.
 
-        :param awaited: texts of `gangs.model.Gang.waiting_for`.
+        :param awaited: texts of `gangs.model.Gang.waiting_for`, such as `PodGroup team-a/train`.
         """
 
 

@@ -1,4 +1,6 @@
-"""Admission warnings, which kubectl prints. They are split so that the API server does not truncate them."""
+"""Admission warnings, which kubectl prints. A long warning is split into several, so that the API server does not
+truncate it.
+"""
 
 import textwrap
 from collections.abc import Iterable

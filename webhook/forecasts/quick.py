@@ -40,7 +40,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """A cached forecast. It is used again only for an equal gang (`request`) and the same snapshot (`version`)."""
+    """A cached forecast. It is reused only for a gang with an equal placement request (`request`) on the same snapshot
+    (`version`).
+    """
 
     request: object
     version: str

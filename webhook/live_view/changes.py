@@ -107,7 +107,9 @@ class Tracked:
         return changed, [name for name, at in self._gone.items() if at > version]
 
     def forget_gone(self) -> bool:
-        """Drop the removed names if there are more than `MOST_GONE`. Return whether they were dropped."""
+        """If more than `MOST_GONE` names of removed entries are kept, drop all of them. Return whether they were
+        dropped.
+        """
         if len(self._gone) <= MOST_GONE:
             return False
         self._gone.clear()

@@ -61,8 +61,8 @@ def _settled(
 
 
 def _taken(master: RestrictedMaster, relaxation: LpSolution, chosen: dict[int, Column], left: Counts) -> list[Column]:
-    """Return the columns to choose next: all whose fraction is nearly one. If there is no such column, return the
-    column with the largest fraction that fits.
+    """Return the columns to choose next: all columns whose fraction is nearly one or, if there is none, the column with
+    the largest fraction that fits.
 
     The capacity that the chosen columns use is subtracted from `left`.
     """
