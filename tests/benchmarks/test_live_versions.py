@@ -28,7 +28,8 @@ def test_a_name_means_a_version_and_a_way_to_start(name: str, version: str, plac
 def test_an_unknown_configuration_is_refused_before_anything_starts() -> None:
     answer = CliRunner().invoke(versions.main, ["--on", "1.36,1.12"])
     assert answer.exit_code == click.UsageError.exit_code
-    assert "1.12: there are 1.34, 1.36, 1.34-scheduler, 1.36-scheduler, 1.38-scheduler, 1.37, 1.37-atomic" in answer.output
+    known = "1.34, 1.36, 1.34-scheduler, 1.36-scheduler, 1.38-scheduler, 1.37, 1.37-atomic"
+    assert f"1.12: there are {known}" in answer.output
 
 
 def test_the_page_has_the_largest_gangs_first_and_each_configurations_own_stock() -> None:
