@@ -21,7 +21,7 @@ SCHEDULER_ONLY = "-scheduler"
 _ONLY_SCHEDULER = "1.38"
 """The version of which there is only the scheduler: not all Go modules of its API server are published yet."""
 NAMES = (*(minor for minor in OTHER if minor != _ONLY_SCHEDULER), *(f"{minor}{SCHEDULER_ONLY}" for minor in OTHER))
-"""What can be asked for besides the usual version."""
+"""All names that `binaries_of` takes, apart from ""."""
 
 _BUILD = Path(__file__).parent.parent / "build" / "long"
 _SCHEDULER = "kube-scheduler"
