@@ -153,7 +153,9 @@ class Capture:
         return min(self._departing.values(), default=None)
 
     def advance(self, now: datetime) -> bool:
-        """Set the present time. Return whether a terminating pod counts differently than before."""
+        """Set the present time. Return whether a terminating pod now counts as gone and did not before, or no longer
+        counts as gone (`cluster.departure`).
+        """
         self._now = now
         changed = [key for key, time in self._departing.items() if time <= now]
         for key in changed:

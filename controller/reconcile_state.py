@@ -239,7 +239,10 @@ class ReconcileState:
 
     @property
     def arriving(self) -> bool:
-        """Whether members were still being created at the last report, so that the next one waits for the others."""
+        """Whether members were still being created when the gang's status was last written.
+
+        The next status is then written when no further member arrives.
+        """
         return self.follow_up is FollowUp.REPORT_LATER
 
     @property

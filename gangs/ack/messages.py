@@ -52,7 +52,10 @@ def _detail(no_room: NoRoom, offers: Sequence[NodeOffer], reasons: Counter[str],
 
 
 def _paths(no_room: NoRoom, offers: Sequence[NodeOffer]) -> str:
-    """Return the part of the message about each domain, ordered by the name of the domain's first node."""
+    """Return the last part of ACK's message: every domain of the topology, as `[path:…, freeSlotNum:…]`.
+
+    A domain stands where the first of its nodes stands in the order of names.
+    """
     first: dict[tuple[str, ...], str] = {}
     for each in sorted(offers, key=lambda offer: offer.node):
         for depth in range(len(each.path) + 1):

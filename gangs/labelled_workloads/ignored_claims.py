@@ -24,9 +24,10 @@ _GENERATIONS = 4
 
 
 def with_ignored_claims(reading: Reading, sources: Sources) -> Reading:
-    """Return the reading with `Gang.ignores_claims` set.
+    """Return the reading with `Gang.ignores_claims` set: whether the gang is planned as if it had no ResourceClaims.
 
-    A gang with an invalid value of the annotation is left out, and a fault is reported.
+    The annotation `phalanx.dev/ignore-resource-claims` of its pods or of their owners decides. A gang with another
+    value than "true" or "false" is left out, and a fault is reported.
     """
     if not any(needs_devices(member.pod.spec) for gang in reading.gangs for member in gang.members):
         return reading

@@ -1,4 +1,4 @@
-"""Quantities and versions in the objects of dynamic resource allocation, which the API server checks.
+"""Finds quantities and versions in files with ResourceSlices, DeviceClasses and claims that an API server would refuse.
 
 The code that plans devices parses these texts, and expects that each of them can be parsed.
 """

@@ -151,10 +151,11 @@ def _domains(
 
 
 def _bound(gang: Gang, framing: Framing, plan: Plan, assignments: Sequence[Assignment], level: DomainLevel) -> int:
-    """Return a lower bound of the number of domains, over all plans that are as good in all goals of the solver.
+    """Return a lower bound of the number of domains of this level that the gang's devices are in.
 
-    Each domain counts with all its free devices, those of evictable pods included if the plan has victims. Constraints
-    on nodes are left out. If every such plan uses one node, the domains must be on one node.
+    The bound holds for every plan that is as good as the given one in all goals of the solver. Each domain is assumed
+    to offer all its free devices, and those of evictable pods if the plan has victims. Constraints on nodes are
+    ignored. If all these plans put the gang on one node, only domains of one node are combined.
     """
     columns, inventory = framing.devices, framing.devices.devices.inventory
     new = [each.member for each in assignments if not each.held]

@@ -73,10 +73,10 @@ class _Rows:
             used.least, used.most = used.least + held, used.most + held + ranks * charge.amount
 
     def _lent(self) -> list[Sum]:
-        """Return, by queue and cohort, how much it uses beyond the quota that it does not lend (`QuotaShare.kept`), as
-        a model expression.
+        """Return for each queue and cohort how much of its parent's quota it uses, as a model expression.
 
-        This amount is added to the use of its parent.
+        A queue or cohort uses its own quota first, as far as it does not lend that quota (`QuotaShare.kept`). What it
+        uses beyond is added to the use of its parent.
         """
         beyond = []
         for share, used in zip(self.quota.shares, self.used, strict=True):

@@ -150,9 +150,10 @@ def _send(pod: Pod, dialect: Dialect, picture: Picture, sources: Sources, patch:
 def _arrival(manifest: Manifest, key: GangKey, sources: Sources, picture: Picture) -> Arrival:
     """Return the review of the pod together with its gang. While the caches are incomplete, review the pod alone.
 
-    If pods name the gang in other ways, too (`Gang.names`), the review is repeated with those pods.
+    The gang may have further keys (`Gang.names`), by which other pods name it. Then `sources` lacks those pods, so the
+    review is made again from sources that have them, and replaces the first one.
 
-    :param key: the gang that the pod names.
+    :param key: the key by which the arriving pod names its gang.
     :param sources: all objects, but of the gang's pods only one of each equivalence class.
     """
     if not picture.synced():

@@ -90,7 +90,7 @@ def _said(manifest: Manifest, order: StartOrder) -> bool:
 def after_others(manifest: Manifest) -> frozenset[str]:
     """Return the roles of a JobSet of which no pod is created before pods of other roles run.
 
-    A role of any other start order has its first pod created at once, and only its further pods later.
+    Roles whose first pod is created at once are left out, even if their further pods are created later.
     """
     after = (MadeLater.OTHER_JOBS, MadeLater.ITS_JOBS)
     return frozenset(role for order, roles in orders_of(manifest) for role in roles if order.later in after)
