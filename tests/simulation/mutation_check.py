@@ -24,6 +24,7 @@ _TESTS = (
     *(f"tests/controller/test_{name}.py" for name in _PURE),
     "tests/simulation/test_promises.py",
     "tests/simulation/test_devices.py",
+    "tests/simulation/test_older_schedulers.py",
     "tests/controller",
 )
 """The pure functions first: their tests take seconds, and wait for nothing that a planted fault prevents."""
