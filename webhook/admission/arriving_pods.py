@@ -150,8 +150,8 @@ def _send(pod: Pod, dialect: Dialect, picture: Picture, sources: Sources, patch:
 def _arrival(manifest: Manifest, key: GangKey, sources: Sources, picture: Picture) -> Arrival:
     """Return the review of the pod together with its gang. While the caches are incomplete, review the pod alone.
 
-    The gang may have further keys (`Gang.names`), by which other pods name it. Then `sources` lacks those pods, so the
-    review is made again from sources that have them, and replaces the first one.
+    The gang may have further keys (`Gang.names`), by which other pods name it. Then `sources` lacks those pods. So a
+    second review from sources with these pods replaces the first one.
 
     :param key: the key by which the arriving pod names its gang.
     :param sources: all objects, but of the gang's pods only one of each equivalence class.
