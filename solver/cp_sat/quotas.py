@@ -75,8 +75,8 @@ class _Rows:
     def _lent(self) -> list[Sum]:
         """Return for each queue and cohort how much of its parent's quota it uses, as a model expression.
 
-        A queue or cohort uses its own quota first, as far as it does not lend that quota (`QuotaShare.kept`). Its further
-        use is added to the use of its parent.
+        A queue or cohort uses its own quota first, as far as it does not lend that quota (`QuotaShare.kept`). Its
+        further use is added to the use of its parent.
         """
         beyond = []
         for share, used in zip(self.quota.shares, self.used, strict=True):
