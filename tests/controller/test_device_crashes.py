@@ -87,6 +87,11 @@ def end_victims(scene: Scene) -> None:
 
 @pytest.mark.parametrize("number", range(1, WRITES + 1))
 def test_the_next_leader_finishes(scene: Scene, number: int) -> None:
+    starts_although_a_leader_dies(scene, number)
+
+
+def starts_although_a_leader_dies(scene: Scene, number: int) -> None:
+    """The leader dies before this write of the gang's start, and the next leader finishes."""
     submit(scene)
     dies_before(scene, number)
     refuse_double(scene)
@@ -139,11 +144,7 @@ def test_the_next_leader_finishes_what_gives_up_yields_or_evicts(
 
 @pytest.mark.parametrize("number", every(range(3, WRITES + 1, 5), WRITES))
 def test_the_next_leader_finishes_with_shares(sharing: Scene, number: int) -> None:
-    submit(sharing)
-    dies_before(sharing, number)
-    refuse_double(sharing)
-    with leading(sharing):
-        finish_with_devices(sharing, *NAMES)
+    starts_although_a_leader_dies(sharing, number)
 
 
 @pytest.mark.parametrize("number", every(range(5, MORE_WRITES + 1, 12), MORE_WRITES))

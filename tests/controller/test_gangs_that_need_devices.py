@@ -53,17 +53,22 @@ def test_the_annotation_counts_on_the_pods(scene: Scene) -> None:
         scene.finish("a", "b")
 
 
+def await_gated_for_the_class(scene: Scene) -> None:
+    """Create a gang whose member a asks for an extended resource of a DeviceClass, and wait for the gang's message."""
+    containers = [{"name": "main", "image": "none", "resources": ASKING}]
+    scene.api.create(CLASSES, {"metadata": {"name": "gpus"}, "spec": {"extendedResourceName": "example.com/gpu"}})
+    scene.api.create(GANGS, gang())
+    scene.api.create(PODS, member("a", containers=containers), member("b"))
+    await_gated(scene, "pod a asks for example.com/gpu (DeviceClass gpus), which no node's status.allocatable has")
+
+
 ASKING = {"requests": {"cpu": "4", "example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}
 
 
 def test_a_gang_with_the_annotation_is_released_without_the_extended_resources_of_a_device_class(scene: Scene) -> None:
     """No node has the resource in `status.allocatable`: the scheduler takes devices of the class."""
-    containers = [{"name": "main", "image": "none", "resources": ASKING}]
     with leading(scene):
-        scene.api.create(CLASSES, {"metadata": {"name": "gpus"}, "spec": {"extendedResourceName": "example.com/gpu"}})
-        scene.api.create(GANGS, gang())
-        scene.api.create(PODS, member("a", containers=containers), member("b"))
-        await_gated(scene, "pod a asks for example.com/gpu (DeviceClass gpus), which no node's status.allocatable has")
+        await_gated_for_the_class(scene)
         scene.api.ask("PATCH", f"{GANGS}/llm", IGNORING, _MERGE)
         scene.finish("a", "b")
         assert scene.status()["proof"] == "Feasible"
@@ -71,12 +76,8 @@ def test_a_gang_with_the_annotation_is_released_without_the_extended_resources_o
 
 def test_an_extended_resource_of_a_device_class_holds_the_gang(scene: Scene) -> None:
     """Once the class is deleted, no node has the resource."""
-    containers = [{"name": "main", "image": "none", "resources": ASKING}]
     with leading(scene):
-        scene.api.create(CLASSES, {"metadata": {"name": "gpus"}, "spec": {"extendedResourceName": "example.com/gpu"}})
-        scene.api.create(GANGS, gang())
-        scene.api.create(PODS, member("a", containers=containers), member("b"))
-        await_gated(scene, "pod a asks for example.com/gpu (DeviceClass gpus), which no node's status.allocatable has")
+        await_gated_for_the_class(scene)
         scene.api.ask("DELETE", f"{CLASSES}/gpus")
         scene.await_phase("Unplaceable")
         assert "Insufficient example.com/gpu" in scene.status()["message"]

@@ -69,7 +69,7 @@ def got(decision: Decision) -> list[str]:
 
 
 @pytest.mark.parametrize("given", [True, False])
-def test_devices_of_a_running_pod_count_by_the_claim_of_the_scheduler(given: bool) -> None:  # noqa: FBT001
+def test_devices_of_a_running_pod_count_by_the_claim_of_the_scheduler(*, given: bool) -> None:
     """Files may lack the claim that the scheduler has created. The devices of the pod would count as free."""
     (other,) = asking(1, amount=2, cpu=0, nodeName="n2")
     other["metadata"] = {"name": "other", "namespace": "default", "uid": "uid-other"}

@@ -105,7 +105,7 @@ def test_without_the_level_the_pairs_may_be_apart() -> None:
 
 
 @pytest.mark.parametrize(("devices_there", "helps"), [("0123", True), ("0", False)])
-def test_a_rejection_names_the_required_level_without_which_the_gang_fits(devices_there: str, helps: bool) -> None:  # noqa: FBT001
+def test_a_rejection_names_the_required_level_without_which_the_gang_fits(devices_there: str, *, helps: bool) -> None:
     decision = decided(cluster(n1=devices_there), scenes.gang(minMember=1, required="nvlink"), members(1))
     assert decision.proof == "Infeasible"
     assert ("required level nvlink dropped" in decision.explanation.would_fit_if) is helps
