@@ -1,6 +1,6 @@
 // The panel with the picture of the cluster, its path and its legend.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 import { gangsByNode, largestRequest, titleOf, unitName, written } from "./data";
 import { FOUND_COLOURS } from "./colours";
@@ -130,7 +130,8 @@ function Canvas() {
   const shown = chosenResource.value === SCARCEST ? "" : name;
   const here = gangsByNode(gangs.value);
 
-  useEffect(() => {
+  // The picture follows the state before the next key or click arrives: five arrows typed at once count from the new domain.
+  useLayoutEffect(() => {
     if (!canvas.current) return undefined;
     const tell = (found: Place | undefined, event: PointerEvent): void => {
       const element = tip.current;
@@ -194,7 +195,7 @@ function Canvas() {
   const redraw = useRef(() => {});
   redraw.current = () => picture.current?.draw(view);
   void [tab.value, screen.value];
-  useEffect(() => redraw.current());
+  useLayoutEffect(() => redraw.current());
   const theme = dark.value;
   useEffect(() => picture.current?.recolour(), [theme]);
   const root = place.value;

@@ -191,6 +191,7 @@ def check_the_picture(seen: Any) -> None:
     assert seen["larger"] != seen["smaller"], "the wheel zooms"
     assert min(seen["larger"], seen["smaller"]) > 0.05, "the picture is drawn at each zoom"
     assert seen["byKeyboard"] == ["datacenter", "s0", "r3"]
+    assert seen["byFastKeys"] == ["datacenter", "s0", "r2"], "keys count from the domain that the click has opened"
     assert seen["tip"].startswith("node-64\ncpu: 8 of 8 free\n0 pods")
     assert [each.split("\t") for each in seen["apart"]] == APART
     assert seen["apartDomain"] == [
