@@ -75,10 +75,11 @@ def solve_eviction_dp(instance: Instance, prices: EvictionPrices) -> Solved | No
 
 
 class _EvictionDp:
-    """The search over the domains of the gang's required level, in order of their lower bounds on the price of victims.
+    """Searches the domains of the gang's required level for the best plan, in order of the lower bounds on the price of
+    victims in each domain.
 
-    `room`: the instance in which all useful victims are gone. `choices[node]`: the best choices of victims on a node
-    for 0, 1, ... members.
+    `room`: the instance as if all useful victims were gone. `choices[node]`: the best choices of victims on a node for
+    0, 1, ... members.
     """
 
     def __init__(

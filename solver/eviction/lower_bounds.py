@@ -37,13 +37,13 @@ MANY = 32
 
 @dataclass(frozen=True, slots=True)
 class LexicographicWeights:
-    """The weights by which goal 1 becomes one number, the price. Its digits are victims by priority, broken gangs and
-    evicted amount.
+    """The weights by which goal 1 (victims) becomes one number, the price. The digits of a price are the victims by
+    priority, the broken gangs and the evicted amount.
 
-    The weights are those of a victim by its priority, of a broken gang, and of a unit of the scarcest resource
-    (`unit`). `scarce`: the position of the scarcest resource. `shift`: how many low bits of a price the
-    entries of `EvictionPrices.slots` leave out, because they would not fit. `cuts`: bit positions that divide a price
-    into parts of whole digits; the last position is 0.
+    `priority`: by priority, the weight of one victim of this priority. `broken`: the weight of a broken gang. `unit`:
+    the weight of one unit of the scarcest resource. `scarce`: the position of the scarcest resource. `shift`: how many
+    low bits of a price the entries of `EvictionPrices.slots` leave out, because they would not fit. `cuts`: bit
+    positions that divide a price into parts of whole digits; the last position is 0.
     """
 
     priority: dict[int, int]

@@ -228,11 +228,11 @@ class Products:
     def columns(self, groups: tuple[tuple[int, int], ...], counts: Counts) -> WordTable:
         """Return only those columns of `product(groups)` that belong to the numbers of members in `counts`.
 
-        Most children that have the first table of `groups` are merged into a whole table, together with all other
-        children, and this table is cached. The few left of them are merged for the wanted columns only. So a caller
-        that removes children one by one rarely causes a new whole table.
+        If the whole product is large, only a part of it is computed and cached: the product of all children except a
+        few of the first group. The few children are merged into it for the wanted columns only. So a caller that
+        removes children one by one rarely causes a new whole product.
 
-        :param groups: (the number of a table, how many children have this table).
+        :param groups: pairs of a key (the number of a child's table) and the number of children with this table.
         """
         if groups in self._products or self.width(groups) <= _FULL:
             return self.product(groups)[:, counts]

@@ -112,9 +112,10 @@ class LpSolution:
 
 @dataclass(frozen=True, slots=True)
 class _RowUsage:
-    """In which capacity constraints one column counts (`places`), and how many members it displaces in each (`counts`).
+    """The capacity constraints in which one column displaces members (`places`), and how many members it displaces in
+    each (`counts`).
 
-    There is one such constraint for each shape and class of nodes; both as one number are an index into
+    There is one capacity constraint for each shape on each class of nodes. `places` has the index of this pair in
     `offered.ravel()`.
     """
 
@@ -283,7 +284,9 @@ class RestrictedMaster:
             self._lp.put(self._rows[place], variable, count)
 
     def _usage(self, column: Column) -> _RowUsage:
-        """Return the capacity constraints in which a column displaces members."""
+        """Return the capacity constraints (one for each shape on each class of nodes) in which a column displaces
+        members, and how many members it displaces in each.
+        """
         takes = self.displaced[self.shapes[column.gang]]
         shapes = np.flatnonzero(takes)
         where, counts = np.array([*column.use]), np.array([*column.use.values()])
