@@ -92,7 +92,10 @@ def section(manifest: Manifest, name: str) -> dict[str, Any]:
 
 
 def _part_of(manifest: Manifest, part: Any, type_: type[_T], path: str) -> _T:
-    """As `decode`, for a part of `manifest`. The reference to the object is built only for a fault."""
+    """Convert a part of `manifest` from plain values to a type, as `decode` does. Raises `MalformedError`.
+
+    The reference to the object, which only the error needs, is built only if there is an error.
+    """
     try:
         return msgspec.convert(part, type_)
     except msgspec.ValidationError as error:

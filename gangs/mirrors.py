@@ -22,7 +22,9 @@ def key_text(key: GangKey) -> str:
 
 
 def claim_of(manifest: Manifest) -> str:
-    """Return the value of a Gang object's annotation `phalanx.dev/mirrors`; "" if it has none, as users' Gangs have."""
+    """Return the value of a Gang object's annotation `phalanx.dev/mirrors`; "" if it has none. Gang objects that users
+    write for their own pods have none.
+    """
     return str(((manifest.get("metadata") or {}).get("annotations") or {}).get(MIRRORS, ""))
 
 

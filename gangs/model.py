@@ -337,9 +337,9 @@ class Gang(PlacementRequest):
 
     @property
     def counted(self) -> tuple[Member, ...]:
-        """The members that are planned: all members.
+        """The members that are planned.
 
-        If no capacity is reserved for expected pods, only the existing pods are planned.
+        These are all members or, if no capacity is reserved for expected pods, only the existing pods.
         """
         unwanted = self.later is not None and self.later.unwanted is not None
         return tuple(each for each in self.members if not to_come(each.pod)) if unwanted else self.members

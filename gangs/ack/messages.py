@@ -54,7 +54,7 @@ def _detail(no_room: NoRoom, offers: Sequence[NodeOffer], reasons: Counter[str],
 def _paths(no_room: NoRoom, offers: Sequence[NodeOffer]) -> str:
     """Return the last part of ACK's message: every domain of the topology, as `[path:…, freeSlotNum:…]`.
 
-    A domain stands where the first of its nodes stands in the order of names.
+    The domains are sorted by the name of the first node in each.
     """
     first: dict[tuple[str, ...], str] = {}
     for each in sorted(offers, key=lambda offer: offer.node):

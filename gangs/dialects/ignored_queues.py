@@ -1,4 +1,4 @@
-"""Advice on pods that name a queue of one system, such as Kueue, although another dialect's gang has the pod.
+"""Advice on pods that name a queue of one system, such as Kueue, although they are in a gang of another dialect.
 
 Only gangs of a dialect with queues, and Gang objects, use quota (docs/decisions/0032). Without the advice, such a gang
 would start beyond the quota and no message would say so.

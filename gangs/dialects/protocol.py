@@ -115,7 +115,9 @@ class ByWorkload(Protocol):
 
 @runtime_checkable
 class Propagating(Protocol):
-    """A dialect whose annotations may be on a workload (a TrainJob) whose child workload (its JobSet) is the gang."""
+    """A dialect in which the annotations of a workload, such as a TrainJob, ask for a gang, and the gang is the child
+    workload, such as the JobSet of the TrainJob.
+    """
 
     propagated: tuple[str, ...]
     """Keys of the annotations that are copied from a workload to its child workload."""
@@ -175,7 +177,9 @@ class Reviewing(Protocol):
 
 @runtime_checkable
 class Resuming(Protocol):
-    """A dialect whose users create workloads suspended, because in their system a queue resumes them."""
+    """A dialect whose users create workloads suspended, because in their system a queue resumes them. In Phalanx,
+    admission resumes such a workload, and the scheduling gates hold its pods back.
+    """
 
     def resumes(self, manifest: Manifest) -> bool:
         """Whether admission resumes this workload, because it is in a queue. Raises `MalformedError`."""

@@ -251,7 +251,7 @@ def _wish(field: str, level: str | None) -> LevelWish | None:
 def _check_scope(unit: Unit, policy: str | None, settings: Settings, own: Topology, findings: Findings) -> None:
     """Report an unknown scope of a PodGroup as a fault, and scopes and policies with a surprising effect as advice.
 
-    A scope smaller than a node places all pods on one node, and binds the devices of pods with ResourceClaims. If
+    A scope smaller than a node places all pods on one node. It restricts devices only for pods with ResourceClaims. If
     topology awareness is disabled in the ConfigMap, a scope has no effect.
     """
     scope = unit.spec.scope

@@ -163,7 +163,9 @@ def _big_enough(asked: Asked) -> tuple[Requirement, Requirement]:
 
 
 def _keys_of_level(asked: Asked, topology: Topology) -> tuple[str, ...]:
-    """Return the node labels of the scope's level; empty if there is no scope, or if it is the node level."""
+    """Return the node labels of the level that the gang's scope names; empty if the gang has no scope, or if the scope
+    is the node level.
+    """
     at = topology.find(asked.scope) if asked.scope is not None else None
     return () if at is None or asked.scope == keys.NODE_LEVEL else topology.levels[at].label_keys
 

@@ -253,9 +253,9 @@ def _rank(pod: Pod, findings: Findings) -> GivenRank | None:
 
 
 def _check_multiples(units: Sequence[Unit], findings: Findings) -> None:
-    """Report a GangGroup whose `podCountMultiple`s no possible number of its pods meets.
+    """Report a GangGroup that cannot meet its `podCountMultiple`s with any number of pods.
 
-    The number of pods in each domain is a multiple, so the number of all its pods is a multiple, too.
+    Each domain holds a multiple of `podCountMultiple` pods, so the number of all pods must be such a multiple, too.
     """
     unit = units[0]
     rules = unit.strategy.multiples

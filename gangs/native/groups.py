@@ -79,9 +79,9 @@ def _together(units: Sequence[Unit], names: dict[GangKey, str]) -> Iterator[Toge
 
 
 def _settled(units: Sequence[Unit], topologies: Sequence[Topology], findings: Findings) -> Settled:
-    """Return a topology that has all levels that the groups name, or what the gang waits for if there is none.
+    """Return a topology that has all levels that the groups name; if there is none, return what the gang waits for.
 
-    Empty if no group names a level.
+    If no group names a level, the result has neither a topology nor an object that the gang waits for.
     """
     at = f"{keys.TOPOLOGY}[0].key"
     levels = [unit.spec.level for unit in units if unit.spec is not None]

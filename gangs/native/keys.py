@@ -1,4 +1,6 @@
-"""Every field of scheduling.k8s.io that is read or knowingly refused, once. Source: k8s.io/api v0.37.1, scheduling."""
+"""Every field of scheduling.k8s.io that Phalanx reads or refuses, each written in one place only. Source: k8s.io/api
+v0.37.1, scheduling.
+"""
 
 GROUP = "scheduling.k8s.io"
 POD_GROUP_KIND = "PodGroup"

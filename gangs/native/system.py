@@ -1,4 +1,6 @@
-"""kube-scheduler as the system that schedules PodGroups of scheduling.k8s.io itself."""
+"""The description of kube-scheduler as a scheduling system: it places PodGroups of scheduling.k8s.io itself, so Phalanx
+cedes them to it by default.
+"""
 
 from gangs.native import NAME
 from gangs.system import System

@@ -53,9 +53,10 @@ def is_mirror(manifest: Manifest) -> bool:
 
 
 def rank_places(pod: Pod) -> tuple[tuple[str, Mapping[str, str], str], ...]:
-    """Return the places of the key `phalanx.dev/index` on a pod, as (path of the mapping, mapping, key).
+    """Return the two keys of a pod that may state its rank, as `membership.given_rank` expects them: the annotation
+    `phalanx.dev/index`, which is preferred, and the label of the same name.
 
-    The key is read as an annotation first, then as a label. `membership.given_rank` reads the rank there.
+    Each entry is (path of the mapping, mapping, key).
     """
     meta = pod.metadata
     return (

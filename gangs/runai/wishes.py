@@ -186,7 +186,7 @@ def check_alike(
 def check_rivals(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> bool:
     """Report a workload with annotations of both Run:ai and Phalanx that ask for a gang.
 
-    Return whether it has none of Phalanx.
+    Return True if no annotation of Phalanx asks for a gang, so that nothing is reported.
     """
     rivals = [key for key in _OWN_WISHES if key in annotations and annotations.get(own.GANG) != "false"]
     for key in rivals:

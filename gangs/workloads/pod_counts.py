@@ -80,9 +80,10 @@ def by_fields(manifest: Manifest, row: KindRow, pattern: str, way: Sequence[str]
 
 
 def _written(manifest: Manifest, path: str, way: Sequence[str]) -> int | None:
-    """Return the number at a path, each `*` of which is replaced by the step of `way` at the same position.
+    """Return the number in a field that belongs to one pod template; None if the field is absent. Raises
+    `MalformedError`.
 
-    Return None if it is absent. Raises `MalformedError`.
+    Each `*` in `path` is replaced by the step of `way`, the path of the template, at the same position (`beside`).
     """
     if not path:
         return None
@@ -91,10 +92,12 @@ def _written(manifest: Manifest, path: str, way: Sequence[str]) -> int | None:
 
 
 def beside(manifest: Manifest, path: str, way: Sequence[str]) -> tuple[Sequence[str], Any]:
-    """Return the steps of a path, each `*` replaced by the step of `way` at the same position, and the value there.
+    """Look up a field that belongs to one pod template. Return the steps of the field's path, and the value there (None
+    if it is absent).
 
-    The value is None if it is absent. Example: for the path `spec.tasks.*.replicas` and `way` = ("spec", "tasks", "0",
-    "template"), the steps are ("spec", "tasks", "0", "replicas").
+    Each `*` in `path` is replaced by the step of `way`, the path of the template, at the same position. Example: for
+    the path `spec.tasks.*.replicas` and `way` = ("spec", "tasks", "0", "template"), the steps are ("spec", "tasks",
+    "0", "replicas").
     """
     steps = [way[at] if step == ANY else step for at, step in enumerate(path.split("."))]
     part: Any = manifest

@@ -48,7 +48,8 @@ class PodTemplateSpec(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PartSpec(Struct, frozen=True, forbid_unknown_fields=True):
-    """The entry of a WorkloadKind of whose workloads each part is a gang.
+    """The entry of a WorkloadKind that makes each part of a workload a gang of its own, such as each group of a
+    LeaderWorkerSet.
 
     `label`: the pod label with the pod's part. `count`: the field with the number of parts; "": none.
     """

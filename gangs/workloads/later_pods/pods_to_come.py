@@ -110,7 +110,8 @@ def _in_turn(pod: Pod, ref: ObjectRef) -> bool:
     """Whether a pod belongs to the workload `ref`, which is a ReplicaSet, or a Deployment that owns the pod's
     ReplicaSet.
 
-    Such pods have random names, so expected pods cannot be matched with them by name. They are counted instead.
+    Such pods have random names, so expected pods cannot be matched with existing pods by name. The existing pods are
+    only counted.
     """
     owner, part = controller_of(pod), pod.metadata.labels.get(TEMPLATE_HASH)
     if owner is None or owner.kind != "ReplicaSet":
