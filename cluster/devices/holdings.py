@@ -50,7 +50,7 @@ class DeviceView:
 
     @cached_property
     def of_probes(self) -> tuple[ResourceClaim, ...]:
-        """The claims in Phalanx's own namespace."""
+        """The claims in Phalanx's own namespace. The claims of probes are among them."""
         return tuple(claim for claim in self.claims if claim.metadata.namespace == SYSTEM_NAMESPACE)
 
     @cached_property

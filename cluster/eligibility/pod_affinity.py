@@ -27,7 +27,10 @@ Occupant = tuple[NodeState, Tenant]
 
 @dataclass(frozen=True, slots=True)
 class AffinityTerm:
-    """A required term of a pod's affinity or anti-affinity, with the defaults taken from that pod filled in."""
+    """A required term of a pod's affinity or anti-affinity, with its defaults filled in.
+
+    For example, a term without namespaces applies to the namespace of the pod that has the term.
+    """
 
     topology_key: str
     namespaces: frozenset[str]
