@@ -81,7 +81,9 @@ def forgets(version: Version | None) -> bool:
 
 
 def way_of_holding(version: Version | None) -> str:
-    """Return how Phalanx reserves the capacity of planned gangs under a scheduler of this version, for the user."""
+    """Return a sentence for the user: how the capacity of planned gangs is reserved under a scheduler of this
+    version.
+    """
     name = "of an unknown version" if version is None else str(version)
     match holding(version):
         case Holding.ALWAYS:
