@@ -30,9 +30,11 @@ MOST_MOVES = 50
 
 @dataclass(frozen=True, slots=True)
 class DomainsUsed:
-    """The domains that a plan uses. `levels` and `goals`: by level, the widest first. `text`: for the message.
+    """The domains of levels below the node that a plan uses.
 
-    `not_proven`: for each level of which fewer domains may suffice, a phrase for messages that says where.
+    `levels`: the used domains, one entry for each level, the widest level first. `goals`: for each level, the number of
+    used domains as a goal with its bound. `text`: the used domains in words, for the message. `not_proven`: a phrase
+    for messages about each level of which fewer domains may suffice. The phrase names the level.
     """
 
     levels: tuple[LevelUse, ...] = ()
