@@ -47,7 +47,9 @@ class Picture(Protocol):
         """All objects, but only the pods of one gang. `names`: all names of the gang (`Gang.names`)."""
 
     def alike(self, name: GangKey, pod: Pod) -> int:
-        """The number of the gang's pods in the equivalence class of `pod` (`gangs.dialects.concerned.places_of`)."""
+        """The number of the gang's pods that a review cannot tell apart from `pod`: the pods in its equivalence class
+        (`gangs.dialects.concerned.places_of`).
+        """
 
     def sources_about(self, *manifests: Manifest) -> Sources:
         """All objects, but only the pods that a review of these manifests needs, and one pod of each dialect.
@@ -132,7 +134,9 @@ class LivePicture:
             return self._with(self._cache.pods())
 
     def sources_of(self, *names: GangKey) -> Sources:
-        """All objects, but only one pod of each equivalence class of one gang."""
+        """All objects, but only one pod of each equivalence class of one gang: of pods that a review cannot tell apart,
+        one is enough (`gangs.dialects.concerned.places_of`).
+        """
         return self._with([pod for name in names for pod in self._cache.each_kind_of(name)])
 
     def all_of(self, *names: GangKey) -> Sources:
@@ -140,7 +144,9 @@ class LivePicture:
         return self._with([pod for name in names for pod in self._cache.pods_of(name)])
 
     def alike(self, name: GangKey, pod: Pod) -> int:
-        """The number of the gang's pods in the equivalence class of `pod`."""
+        """The number of the gang's pods that a review cannot tell apart from `pod`: the pods in its equivalence class
+        (`gangs.dialects.concerned.places_of`).
+        """
         return self._cache.alike(name, pod.key)
 
     def sources_about(self, *manifests: Manifest) -> Sources:

@@ -89,7 +89,9 @@ class Rereader:
         return found
 
     def _read_awaited(self, awaited: AwaitedObject, seconds: float) -> tuple[Mapping[str, Any], ...]:
-        """Read the awaited object; empty if it does not exist. Without a name, read all objects of its kind."""
+        """Read from the API server an object that a gang waits for, such as a PodGroup; empty if it does not exist. If
+        `awaited` has no name, read all objects of its kind.
+        """
         kind = awaited.kind
         if awaited.name:
             one = self._one(kind, awaited.namespace, awaited.name, seconds)

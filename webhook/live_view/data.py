@@ -174,7 +174,8 @@ def _room_of(tree: DomainTree, states: Mapping[str, NodeState]) -> list[Json]:
 def node(state: NodeState) -> Json:
     """Return the JSON data of a node: its free and reserved capacity, and the pods that use or reserve it.
 
-    `held`: reserved capacity. `leaving`: the capacity of pods that are terminating. `open`: whether pods may come.
+    `held`: reserved capacity. `leaving`: the capacity of pods that are terminating. `open`: whether the node is ready
+    and neither cordoned nor tainted.
     """
     room = room_on(state)
     return {
