@@ -42,8 +42,10 @@ class Connection:
 
 
 class Connections:
-    """The table of a port's connections, about `most` at a time. One half is for strangers, which have not sent a whole
-    request yet, and the other half for all other connections. Each half is ordered by the last change of state.
+    """The table of a port's open connections, at most about `most` in all.
+
+    Half of the table is for strangers: connections that have not sent a whole request yet. The other half is for all
+    other connections. Each half is ordered by the last change of state.
     """
 
     def __init__(self, most: int) -> None:
