@@ -62,7 +62,7 @@ def free_in_racks(nodes: int, without: Mapping[int, int]) -> dict[int, int]:
 
 
 def fewest(free: Mapping[int, int], size: int) -> Fewest | None:
-    """Return the fewest domains of free nodes that hold `size` pods; None if the pods do not fit.
+    """Return the fewest domains whose free nodes hold `size` pods; None if the pods do not fit.
 
     A gang of up to `load.WITHIN_A_BLOCK` pods must be in one block. `free`: by rack, its free nodes.
     """
