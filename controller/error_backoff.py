@@ -103,7 +103,7 @@ class ErrorBackoff:
         return FAILED if last is not None and self._clock.monotonic() < last.again else ""
 
     def any_at(self, key: GangKey) -> bool:
-        """Return whether any activity has failed at the gang, and has not succeeded since."""
+        """Return whether some activity at the gang has failed and has not succeeded since then."""
         return bool(self._errors) and any((key, activity) in self._errors for activity in Activity)
 
     def succeeded(self, key: GangKey) -> None:

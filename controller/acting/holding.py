@@ -227,7 +227,8 @@ def _effects(written: Collection[Written], *, settled: bool = False) -> Effects:
 
 
 def _refused(refusal: str) -> Effects:
-    """Return the effects of a write that the API server has refused, such as without the right to it.
+    """Return the effects if the API server has refused a write about devices, for example because the controller lacks
+    the right to it. The gang's status then shows the message.
 
     :param refusal: the message of the API server; "" if it has refused no write.
     """

@@ -80,7 +80,7 @@ def extras_of_groups(gang: Gang, ordered: Sequence[Planned]) -> list[Pod]:
 
 
 def blocking(gang: Gang) -> tuple[list[Pod], list[str]]:
-    """Return the gated members that keep the scheduler from released members of their PodGroup.
+    """Return the gated members because of which the scheduler does not try the released members of their PodGroup.
 
     The second list has the nodes of the released members. Both lists are empty if fewer members than the gang's minimum
     are released: the gates then keep the gang from starting in part, so they must stay.

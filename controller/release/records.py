@@ -169,7 +169,10 @@ def successors_patch(status: Mapping[str, Any], successors: Mapping[str, ObjectM
 
 
 def _successors_claims(status: Mapping[str, Any], successors: Mapping[str, ObjectMeta]) -> dict[str, Any]:
-    """Return the status field `claims` with the successors' names. A claim of a template is a new one for a new pod."""
+    """Return the status field `claims`, in which successors take the place of the expected pods that they replace.
+
+    The recorded name of a claim from a ResourceClaimTemplate is removed, because each new pod gets a new claim.
+    """
     new = {
         (each["namespace"], each["pod"]): successors[each["uid"]].name
         for each in status.get("assignments") or ()

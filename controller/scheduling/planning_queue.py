@@ -249,7 +249,8 @@ class PlanningQueue:
         self._metrics.decided(new)
 
     def _accepted(self, queued: QueuedGang, now: _PlanningRound) -> Decision | None:
-        """Return the best plan found for the gang that is not stale; None if there is none, or it is not due yet.
+        """Return the best plan found for the gang that is not stale. None if there is none, or if the time to accept
+        the gang's plan has not come yet.
 
         Stale plans are dropped, so the gang is replanned.
         """

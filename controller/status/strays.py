@@ -35,7 +35,10 @@ WINDOW_SECONDS = 600.0
 
 @dataclass(slots=True)
 class _Window:
-    """`notes`: how many stray pods of one namespace were found since `begun`, a time in monotonic seconds."""
+    """The stray pods of one namespace in the present time window, for the limit of events.
+
+    `begun`: the start of the window, in monotonic seconds. `notes`: how many stray pods were found since then.
+    """
 
     begun: float
     notes: int = 0

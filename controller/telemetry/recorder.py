@@ -207,7 +207,10 @@ class Recorder:
             self._series.pop((namespace, identity), None)  # it may have expired: the next event begins a new series
 
     def _sweep(self, *, everything: bool = False) -> None:
-        """Queue writes of outdated counts, which are sent in turns of the namespaces, and forget series that are over.
+        """Queue a write for each Event object whose count in the cluster is outdated. Forget each series of identical
+        events that has ended.
+
+        The queue serves the namespaces in turn.
 
         :param everything: write all outdated counts now instead of queueing them, because the recorder stops.
         """
