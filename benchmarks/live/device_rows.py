@@ -68,8 +68,9 @@ class Lot:
 class DeviceRow:
     """The figures over the rounds of one mode and one source of claims.
 
-    :ivar x_stock: `since_first` divided by its median for stock with the same source of claims; None: not measured.
-    :ivar writes: writes a pod by program and kind, medians.
+    :ivar x_stock: `since_first` divided by its median of the stock scheduler with the same source of claims; None if
+        the stock scheduler is not measured.
+    :ivar writes: the number of writes for each pod, by program and kind; medians.
     """
 
     mode: str

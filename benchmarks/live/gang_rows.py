@@ -54,10 +54,10 @@ class Lot:
 
     :ivar beside: the installed system.
     :ivar created: the seconds that the creation of the Jobs took.
-    :ivar cpu: by program, the seconds that it used.
-    :ivar requests: requests by verb and resource.
-    :ivar events: Event objects by kind of object and reason.
-    :ivar loop: the fixed loop that ran before the lot.
+    :ivar cpu: by program, the seconds of CPU that it used.
+    :ivar requests: the number of requests, by verb and resource.
+    :ivar events: the number of Event objects, by kind of object and reason.
+    :ivar loop: the fixed loop that ran before the Jobs were created. Its time tells how busy the machine was.
     """
 
     beside: str
@@ -79,10 +79,11 @@ class Lot:
 class GangRow:
     """The figures over the rounds of one mode beside one installed system.
 
-    :ivar x_stock: by name of a figure, its ratio to the median of stock alone; empty if stock alone is not measured.
+    :ivar x_stock: by name of a figure, its ratio to the median of the same figure in mode stock, with no system
+        installed; empty if that mode is not measured.
     :ivar long_in_part: the most gangs of one round that were in part for longer than `IN_PART_SECONDS`.
-    :ivar requests: requests a pod by verb and resource, medians.
-    :ivar events: Event objects a gang by kind of object and reason, medians.
+    :ivar requests: the number of requests for each pod, by verb and resource; medians.
+    :ivar events: the number of Event objects for each gang, by kind of object and reason; medians.
     :ivar loop: elapsed seconds of the fixed loop.
     """
 

@@ -53,7 +53,7 @@ class Asked:
     """Which measurements are made in one cluster.
 
     First, small gangs are measured beside `gangs` waiting gangs whose rejection is already reported. Then a stream of
-    `streamed` gangs and one gang of `large` pods are measured, while `beside` gangs wait in all.
+    `streamed` gangs and one gang of `large` pods are measured. At that time, `beside` gangs wait altogether.
     """
 
     pods_per_node: int
