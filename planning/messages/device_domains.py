@@ -114,9 +114,10 @@ def _mode(gang: Gang, framing: Framing, level: DomainLevel) -> str:
 
 
 def _counted(gang: Gang, level: DomainLevel, columns: DeviceColumns) -> Flags:
-    """Return the device contents whose devices have a domain of the level.
+    """Return which contents of devices have a domain of the level, as one flag for each content of the inventory.
 
-    The content has a value of the attribute, or a request that selects such contents selects it, too.
+    A content has a domain if it has a value of the level's attribute. A content without a value has one if a request of
+    the gang accepts it and also accepts some device with a value.
     """
     claims = [claim.asked for member in gang.members for claim in _claims(member, columns)]
     found: Flags = counted_contents(claims, level, columns.devices.inventory) | (level.of_content != NO_VALUE)
