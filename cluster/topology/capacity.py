@@ -117,7 +117,9 @@ class CapacityReader:
         )
 
     def _take(self, states: tuple[NodeState, ...]) -> None:
-        """Compute the rows and the usage of changed nodes; of all nodes if nodes or allocatable amounts changed."""
+        """Compute the figures and the requests of bound pods again, for the nodes whose state has changed. If nodes
+        were added or removed, or allocatable amounts changed, compute them for all nodes.
+        """
         before = self._states
         same = len(before) == len(states) and all(one.name == new.name for one, new in zip(before, states, strict=True))
         changed = [at for at, (one, new) in enumerate(zip(before, states, strict=False)) if one is not new]
