@@ -169,7 +169,7 @@ class PlanExecutor:
         probe pod.
 
         The first nomination under a plan also writes the pod's condition PodScheduled (`UnfinishedSteps.conditions`).
-        If the scheduler must try new placeholders first, a later reconcile nominates these.
+        An ungated placeholder that the scheduler has not tried yet is nominated in a later reconcile.
         """
         written = self._nominate(gang_state, members, self._unfinished.conditions(gang_state, cluster_view))
         done = all(each.done for each in written)
