@@ -48,9 +48,9 @@ class Lot:
     :ivar since_first: from the start of the creation of the first pod.
     :ivar since_last: from the end of the creation of the last pod.
     :ivar first_bound: from the start of the creation of the first pod until the first pod was bound.
-    :ivar writes: the writes to the API server from the first creation on, by program and type of write. :ivar doubled:
-    how many devices two claims had after the last binding. :ivar cpu: by program, the seconds that it used, from the
-    first creation until the writes were counted.
+    :ivar writes: the number of writes to the API server from the first creation on, by program and type of write.
+    :ivar doubled: how many devices were in two claims after the last binding.
+    :ivar cpu: by program, the seconds of CPU that it used from the first creation until the writes were counted.
     """
 
     mode: str

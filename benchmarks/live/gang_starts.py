@@ -34,12 +34,12 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Starts:
-    """How many gangs of one size started.
+    """When the pods of gangs of equal size, created at once, were bound.
 
-    :ivar bound: the pods bound at the end.
+    :ivar bound: the number of pods that were bound at the end.
     :ivar seconds: from the beginning to the last binding.
     :ivar half: seconds from the beginning until half of all pods were bound.
-    :ivar racks: the racks of a gang at the end, as the mean of all gangs.
+    :ivar racks: how many racks a gang used at the end, as the mean of all gangs.
     :ivar in_part: by gang, the longest time without a break in which some but not all of its pods were bound.
     """
 

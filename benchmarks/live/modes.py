@@ -54,7 +54,7 @@ REST_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The conditions under which lots of pods (pods that are created together and measured) are measured.
+    """The conditions under which pods are measured.
 
     `scene`: how full the nodes were. `beside`: the installed system. `servers`: that system's process ids, by name.
     """

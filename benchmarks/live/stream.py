@@ -111,8 +111,8 @@ def spread(seconds: Sequence[float]) -> Spread:
 class _Lot:
     """One gang of the stream. Times are monotonic seconds.
 
-    `created`: the time after its last pod was created. `bound`: when all its pods were seen bound. `waiting`: its pods
-    that have no node yet.
+    `created`: when all its pods had been created. `bound`: when all its pods were seen bound. `waiting`: its pods that
+    have no node yet.
     """
 
     arrival: Arrival
