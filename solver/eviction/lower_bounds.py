@@ -100,7 +100,7 @@ class EvictionPrices:
     victim whose eviction means that its gang is evicted whole, its share of the gang's price. `fixed`: victims that can
     never be evicted. `elsewhere[victim]`: members of the same running gang that are evicted with this victim and are
     outside its domain, or where the planned gang may not run. In each domain, only one member of a running gang has
-    such an entry.
+    such an entry, so that the others are added to the victims once.
     """
 
     instance: Instance

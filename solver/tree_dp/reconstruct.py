@@ -24,9 +24,9 @@ Totals = NDArray[np.bool_]
 class _Open:
     """A domain in which members are being placed.
 
-    `count` and `sum`: the number of members in its finished children, and their cost. `totals`: whether the domain may
-    have each number of members at the end in a best plan. `waiting`: by the number of their common table (key), the
-    children that have no member yet.
+    `count` and `sum`: the number of members in its finished children, which get no further members, and their cost.
+    `totals`: for each number of members, whether the domain may have it at the end in a best plan. `waiting`: the
+    children that have no member yet, by key. Children with one key have equal tables.
     """
 
     domain: Domain
@@ -40,9 +40,9 @@ class _Open:
 class _Move:
     """A possible node for the next member, and the domains to close and open on the way to this node.
 
-    `name`: the node's place in natural order of names. `path`: the domains to open, each with the numbers of members
-    that it may have at the end. `depth`: how many open domains stay open. `unusable`: keys of children that no best
-    plan uses after this move.
+    `name`: the place of the node's name in natural order. `depth`: how many of the open domains stay open, counted from
+    the widest. `path`: the domains to open, the widest first, each with the numbers of members that it may have at the
+    end. `unusable`: keys of children in which no best plan places members after this move.
     """
 
     name: int
