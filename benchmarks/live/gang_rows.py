@@ -79,8 +79,8 @@ class Lot:
 class GangRow:
     """The figures over the rounds of one mode beside one installed system.
 
-    :ivar x_stock: by name of a figure, its ratio to the median of the same figure in mode stock, with no system
-        installed; empty if that mode is not measured.
+    :ivar x_stock: by name of a figure, its ratio to the median of the same figure in mode stock with no system
+        installed. Empty if that mode is not measured.
     :ivar long_in_part: the most gangs of one round that were in part for longer than `IN_PART_SECONDS`.
     :ivar requests: the number of requests for each pod, by verb and resource; medians.
     :ivar events: the number of Event objects for each gang, by kind of object and reason; medians.
