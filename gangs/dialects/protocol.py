@@ -115,8 +115,8 @@ class ByWorkload(Protocol):
 
 @runtime_checkable
 class Propagating(Protocol):
-    """A dialect in which the annotations of a workload, such as a TrainJob, ask for a gang, and the gang is the child
-    workload, such as the JobSet of the TrainJob.
+    """A dialect in which the annotations of a workload may ask for a gang of its child workload's pods. For example,
+    the workload is a TrainJob and its child is a JobSet.
     """
 
     propagated: tuple[str, ...]

@@ -53,10 +53,10 @@ def is_mirror(manifest: Manifest) -> bool:
 
 
 def rank_places(pod: Pod) -> tuple[tuple[str, Mapping[str, str], str], ...]:
-    """Return the two keys of a pod that may state its rank, as `membership.given_rank` expects them: the annotation
-    `phalanx.dev/index`, which is preferred, and the label of the same name.
+    """Return the two keys of a pod that may state its rank: the annotation `phalanx.dev/index`, which is preferred, and
+    the label of the same name.
 
-    Each entry is (path of the mapping, mapping, key).
+    Each entry is (path of the mapping, mapping, key), as `membership.given_rank` expects it.
     """
     meta = pod.metadata
     return (
