@@ -112,8 +112,8 @@ class Webhook:
         return dispatch.mutate(review, self.picture, forecast_arrival, automatic=automatic)
 
     def hand_over(self, review: AdmissionRequest, _environ: Environ) -> Decision:
-        """Return the decision of `/mutate/absent-schedulers` on a pod of no gang: if the scheduler that the pod names
-        does not run in the cluster, the pod gets the stock scheduler.
+        """Return the decision of `/mutate/absent-schedulers` on a pod of no gang. If the pod names a scheduler that
+        does not run in the cluster, it gets the stock scheduler.
         """
         return dispatch.hand_over(review, self.picture)
 

@@ -47,7 +47,7 @@ class Picture(Protocol):
         """All objects, but only the pods of one gang. `names`: all names of the gang (`Gang.names`)."""
 
     def alike(self, name: GangKey, pod: Pod) -> int:
-        """The number of the gang's pods that a review cannot tell apart from `pod`: the pods in its equivalence class
+        """The number of the gang's pods in the equivalence class of `pod`: a review cannot distinguish these pods
         (`gangs.dialects.concerned.places_of`).
         """
 
@@ -134,8 +134,8 @@ class LivePicture:
             return self._with(self._cache.pods())
 
     def sources_of(self, *names: GangKey) -> Sources:
-        """All objects, but only one pod of each equivalence class of one gang: of pods that a review cannot tell apart,
-        one is enough (`gangs.dialects.concerned.places_of`).
+        """All objects, but only one pod of each equivalence class of one gang. A review cannot distinguish the pods of
+        a class (`gangs.dialects.concerned.places_of`).
         """
         return self._with([pod for name in names for pod in self._cache.each_kind_of(name)])
 
@@ -144,7 +144,7 @@ class LivePicture:
         return self._with([pod for name in names for pod in self._cache.pods_of(name)])
 
     def alike(self, name: GangKey, pod: Pod) -> int:
-        """The number of the gang's pods that a review cannot tell apart from `pod`: the pods in its equivalence class
+        """The number of the gang's pods in the equivalence class of `pod`: a review cannot distinguish these pods
         (`gangs.dialects.concerned.places_of`).
         """
         return self._cache.alike(name, pod.key)

@@ -125,8 +125,8 @@ def _workload(request: AdmissionRequest, sources: Sources) -> Decision:
 
 
 def hand_over(request: AdmissionRequest, picture: Picture) -> Decision:
-    """Return the decision of `/mutate/absent-schedulers` on a pod of no gang: if the scheduler that the pod names does
-    not run in the cluster, the pod gets the stock scheduler.
+    """Return the decision of `/mutate/absent-schedulers` on a pod of no gang. If the pod names a scheduler that does
+    not run in the cluster, it gets the stock scheduler.
 
     :raises BadReview: the request has no object.
     :raises Unavailable: the answer cannot be given now.
