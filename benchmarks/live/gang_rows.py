@@ -21,8 +21,8 @@ OWN = ("webhook", "controller", "kueue")
 """The servers of the installed system. Their CPU is the row's own CPU."""
 API_SERVER, SCHEDULER = "API server", "scheduler"
 TIME, CREATION, API_CPU, OWN_CPU = "seconds", "creation", "API server CPU", "own CPU"
-"""The figures that are compared with stock alone. OWN_CPU is divided by the API server's CPU of stock alone, because
-stock alone has no server of its own.
+"""The figures that are compared with mode stock with no system installed. OWN_CPU is divided by the API server's CPU in
+that mode, because no further server runs then.
 """
 _COMPARED = (TIME, API_CPU, OWN_CPU)
 """The ratios that must not become worse. Creation takes seconds only, so its ratio varies too much."""
@@ -124,7 +124,7 @@ def as_json(gang_rows: Sequence[GangRow], setup: Setup, about: str) -> str:
 
 
 def changes(gang_rows: Sequence[GangRow], before: Mapping[str, Any], setup: Setup) -> list[Change]:
-    """Return what is worse beside Phalanx than in `before` (`as_json`), by the ratios to stock alone.
+    """Return what is worse beside Phalanx than in `before` (`as_json`), by the ratios `GangRow.x_stock`.
 
     A ratio is worse if its median exceeds the largest ratio of the earlier rounds. Rows and ratios that only one of the
     runs has are not compared, nor are runs with different setups.
@@ -169,7 +169,9 @@ def _row(lots: Sequence[Lot], alone: Sequence[Lot], setup: Setup) -> GangRow:
 
 
 def _ratios(lots: Sequence[Lot], alone: Sequence[Lot]) -> dict[str, Spread]:
-    """Return the ratios to the medians of stock alone. `alone`: its lots, at least one."""
+    """Return the ratios of figures to their medians in mode stock with no system installed. `alone`: the lots of that
+    mode, at least one.
+    """
     seconds = median(lot.starts.seconds for lot in alone)
     created = median(lot.created for lot in alone)
     cpu = median(lot.cpu[API_SERVER] for lot in alone)
