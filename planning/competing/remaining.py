@@ -20,7 +20,11 @@ from solver.nodes import ResourceMatrix
 
 
 class Remaining:
-    """The capacity that placed gangs use, by resource in base units. The problems of all gangs have the same nodes."""
+    """The remaining capacity of the nodes after some gangs have been placed, one after the other.
+
+    The class sums the capacity that these gangs use, by resource in base units. The problems of all gangs have the same
+    nodes.
+    """
 
     def __init__(self) -> None:
         self._used: dict[str, NDArray[np.int64]] = {}

@@ -66,7 +66,11 @@ def _pairs(traits: Sequence[Traits], key: str, terms: Sequence[AffinityTerm]) ->
 
 
 def _cliques(traits: Sequence[Traits], pairs: Collection[frozenset[Traits]]) -> list[list[Traits]]:
-    """Group traits that exclude themselves into cliques: the members of a clique all exclude each other."""
+    """Group traits into cliques: members with traits of one clique all exclude each other.
+
+    :param traits: only traits of which no two members may be in one domain.
+    :param pairs: the pairs of traits that exclude each other.
+    """
     found: list[list[Traits]] = []
     for each in traits:
         clique = next((c for c in found if all(frozenset((each, other)) in pairs for other in c)), None)
