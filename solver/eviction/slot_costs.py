@@ -94,7 +94,8 @@ def _batches(usable: NDArray[np.bool_], on: Counts) -> Iterator[tuple[Counts, Co
     """Yield usable nodes in batches, so that arrays are computed for many nodes at once. All nodes of a batch have
     equally many victims.
 
-    A batch is the nodes, and an array nodes x victims of positions in `on`. `on`: the node of each victim, ascending.
+    Each item is a pair: the nodes of the batch, and an array (nodes x victims) with the positions of their victims.
+    `on`: the node of each victim, ascending.
     """
     counts = np.bincount(on, minlength=len(usable))
     starts = np.cumsum(counts) - counts
