@@ -115,7 +115,9 @@ class ReconcileStates:
         return [key for key in gone if key not in self._states]
 
     def close(self, gang_states: Iterable[ReconcileState]) -> None:
-        """End the reconcile of these gangs: store their states. Bound gangs that rest need no step from now on."""
+        """End the reconcile of these gangs: store their states. Gangs that are `resting` and whose members are all
+        bound are left out of later reconciles until an input changes.
+        """
         for gang_state in gang_states:
             key, stands = gang_state.gang.key, _standing(gang_state)
             self._states[key] = gang_state
