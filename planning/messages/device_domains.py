@@ -212,7 +212,7 @@ def _held(assignments: Iterable[Assignment], level: DomainLevel, columns: Device
 
 
 def _on_one_node(framing: Framing, plan: Plan) -> bool:
-    """Return whether the plan uses one node, so that every plan that is as compact uses one node."""
+    """Return whether the plan uses one node. Then every equally compact plan uses one node, too."""
     level = framing.problem.levels[-1]
     return any(goal.name == f"compactness/{level}" and goal.value == 1 for goal in plan.goals)
 

@@ -167,7 +167,7 @@ def presence(facts: GangFacts) -> str:
 def _delay(facts: GangFacts, *, lacks: bool) -> str:
     """Return why missing pods are not recreated yet, as the end of a text: the end of the condition Complete.
 
-    "" if no pods are missing, or if the gang waits for them, because its message says so then.
+    "" if no pods are missing. Also "" if the gang waits for them, because its message gives the reason then.
     """
     conditions = facts.status.get("conditions") or ()
     messages = (each.get("message") for each in conditions if each["type"] == "Complete" and each["status"] == "True")
