@@ -180,20 +180,18 @@ def _displaced(free: Counts, requests: Counts, request: Counts) -> Counts:
 
 
 def displaced_gangs(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> frozenset[int]:
-    """Return the gangs that are displaced: counting proves that such a gang does not fit beside the gangs before it
-    that are not displaced.
+    """Return the displaced gangs: the gangs that, as counting proves, do not fit beside the earlier gangs. The count
+    leaves out earlier gangs that are displaced themselves.
 
-    Empty if this is not known, or if some gang need not be placed whole and without evictions. `units`: as in
-    `ManyGangs`, the size of each gang's resource units.
+    Empty if `shared_nodes` cannot state the gangs as arrays, if all gangs would be displaced, or if some gang need not
+    be placed whole and without evictions. `units`: as in `ManyGangs`, the size of each gang's resource units.
     """
     cluster = shared_nodes(gangs, units)
     return frozenset() if cluster is None else displaced_gangs_of(cluster)
 
 
 def displaced_gangs_of(cluster: SharedNodes) -> frozenset[int]:
-    """Return the gangs that are displaced: counting proves that such a gang does not fit beside the gangs before it
-    that are not displaced.
-    """
+    """Return the displaced gangs of `cluster` (`displaced_gangs`)."""
     if any(gang.victims or gang.minimum < len(set_of(gang).members) for gang in cluster.gangs):
         return frozenset()
     classes, out = cluster.pricing.classes, set()
