@@ -123,7 +123,7 @@ class ClusterChanges:
 
 
 def _has_only_more_pods(before: Basis, after: Basis) -> bool:
-    """Return whether the cluster differs only in that it has more pods, so that no node has more free capacity."""
+    """Return whether the only change of the cluster is that it has more pods. Then no node has more free capacity."""
     was, now = before.snapshot, after.snapshot
     return (
         len(was.nodes) == len(now.nodes)
@@ -137,7 +137,7 @@ def _has_only_more_pods(before: Basis, after: Basis) -> bool:
 
 
 def _has_only_more_claims(was: Devices | None, now: Devices | None) -> bool:
-    """Return whether the devices differ only in that more of them are taken, so that no more of them are free.
+    """Return whether the only change of the devices is that more of them are taken. Then no device has become free.
 
     The inventory is the same object in memory as long as no slice and no DeviceTaintRule of other clients changes.
     """

@@ -259,8 +259,8 @@ class _Shares:
 def _excluded(
     own: Sequence[DeviceId], taken: Mapping[DeviceId, GangKey], partitions: Partitions
 ) -> tuple[DeviceId, GangKey] | None:
-    """Return a device of an earlier plan, with that plan's gang, that cannot be allocated beside the devices `own`,
-    because they together overdraw a counter. None if there is none.
+    """Return a device of an earlier plan that cannot be allocated beside the devices `own`, and the gang of that plan.
+    The reason is that the devices together overdraw a counter. None if there is no such device.
     """
     counters = {key for device in own for key in partitions.consumption.get(device, {})}
     if not counters:
