@@ -107,7 +107,7 @@ def has_marks(manifest: Manifest) -> bool:
 
 
 def _pairs(old: Manifest, new: Manifest) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
-    """Yield each part of an object that has metadata, except the object itself, and that both versions have.
+    """Yield each part of an object, except the object itself, that has metadata and exists in both versions.
 
     It is yielded as (its path as a tuple of keys, its old metadata, the part in the new version).
     """
