@@ -279,12 +279,12 @@ class ColumnGeneration:
             base = (base + 1) // 2
 
     def _bound(self, master: RestrictedMaster, level: int, reached: int) -> tuple[int, Counts]:
-        """Return a lower bound of the domains of a level that all gangs touch, summed over the gangs. Return also the
-        prices of a member by shape and class.
+        """Return two results. The first: a lower bound on the sum, over the gangs, of the number of domains of a level
+        that each gang touches. The second: the prices of a member, by shape and class.
 
-        `reached`: a feasible value of this sum. Prices half way between the duals and the best prices so far lead to
-        columns that stay good (smoothing, Wentges, 1997). If such prices bring no new column, the duals of the
-        relaxation are used.
+        `reached`: a feasible value of this sum. New columns are searched at prices half way between the duals and the
+        best prices so far (smoothing, Wentges, 1997), because such columns stay good. If these prices bring no new
+        column, the duals of the relaxation are used.
         """
         best: _Priced | None = None
         for _ in range(_ROUNDS):
