@@ -5,9 +5,8 @@ client's processing of parameters and bodies costs as much as sending them, so r
 directly.
 """
 
-import threading
 from collections.abc import Callable, Generator, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -17,6 +16,7 @@ import urllib3
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.client.exceptions import ApiException
 
+from cluster.api.connections import SENDING, Allowance, Pool, SafePool
 from cluster.api.incoming import Incoming
 from timing.clock import SYSTEM_CLOCK, Clock
 
@@ -47,56 +47,6 @@ Timeout = tuple[float, float]
 """Seconds to connect, and seconds between received bytes."""
 DEFAULT_TIMEOUT: Timeout = (5.0, 30.0)
 
-Allowance = Callable[[], float]
-"""Function that returns how many seconds a write that is sent now may take. It raises an exception of its own if no
-write may be sent any more, because the term of a leader is over.
-"""
-
-
-class _Sending(threading.local):
-    """The `Allowance` of the request that this thread is sending: it raises if the leader's term is over.
-
-    The connection calls the `Allowance` right before it sends the request.
-    """
-
-    allowance: Allowance | None = None
-
-
-_SENDING = _Sending()
-
-
-class _Connection(urllib3.connection.HTTPConnection):
-    """A connection that calls the request's `Allowance` again right before it sends the request.
-
-    Connecting may take so long that the leader's term has ended by then. The `Allowance` raises in this case.
-    """
-
-    incoming: Incoming | None = None
-    """The response that is being read from the connection, or was read last."""
-
-    def response_class(self, *arguments: Any, **options: Any) -> Incoming:  # type: ignore[override]
-        """Return a new response object; http.client calls it for each response."""
-        self.incoming = Incoming(*arguments, **options)
-        return self.incoming
-
-    def request(self, *arguments: Any, **options: Any) -> None:
-        """Send a request. Right before that, call the allowance, which raises if the leader's term is over."""
-        if _SENDING.allowance is not None:
-            _SENDING.allowance()
-        super().request(*arguments, **options)
-
-
-class _SafeConnection(_Connection, urllib3.connection.HTTPSConnection):
-    """A TLS connection that calls the request's `Allowance` right before it sends a request, like `_Connection`."""
-
-
-class _Pool(urllib3.HTTPConnectionPool):
-    ConnectionCls = _Connection
-
-
-class _SafePool(urllib3.HTTPSConnectionPool):
-    ConnectionCls = _SafeConnection
-
 
 class Transport:
     """Sends requests to one API server with one identity. Safe to share between threads."""
@@ -119,7 +69,7 @@ class Transport:
         self._bearer = bearer
         self._allowance = allowance
         self._signature: tuple[float, Mapping[str, str]] = 0.0, {}
-        self._client.rest_client.pool_manager.pool_classes_by_scheme = {"http": _Pool, "https": _SafePool}
+        self._client.rest_client.pool_manager.pool_classes_by_scheme = {"http": Pool, "https": SafePool}
 
     def within(self, allowance: Allowance) -> "Transport":
         """Return a transport for the same API server and identity that calls `allowance` before every request but GETs.
@@ -166,17 +116,17 @@ class Transport:
         It also raises the exceptions of the allowance that was given to `within`.
         """
         limit: Timeout | float = timeout
+        asked = _encoded(tuple((query or {}).items()))
         if self._allowance is not None and method != "GET":
             limit = min(self._allowance(), timeout[1])
-            query = {**(query or {}), "timeout": f"{limit:.3f}s"}
-        sent = {"Accept": "application/json", **self._client.default_headers, **self._signed_in(), **(headers or {})}
+            asked = f"{asked}{'&' if asked else ''}timeout={limit:.3f}s"
+        sent = {**self._same_headers, **self._signed_in(), **(headers or {})}
         if body is not None:
             sent["Content-Type"] = content_type
-        pairs = [(key, value) for key, value in (query or {}).items() if value is not None]
-        _SENDING.allowance = None if method == "GET" else self._allowance
+        SENDING.allowance = None if method == "GET" else self._allowance
         response: urllib3.BaseHTTPResponse = self._pool.urlopen(
             method,
-            f"{self._prefix}{path}{'?' if pairs else ''}{urlencode(pairs)}",
+            f"{self._prefix}{path}{'?' if asked else ''}{asked}",
             body=None if body is None else msgspec.json.encode(body),
             headers=sent,
             assert_same_host=False,
@@ -221,6 +171,17 @@ class Transport:
         return pool
 
     @cached_property
+    def _same_headers(self) -> Mapping[str, str]:
+        """The headers of all requests, which a request may replace. `Host`: host and port of the API server's URL."""
+        host = str(urllib3.util.parse_url(self._client.configuration.host).netloc)
+        return {
+            "Host": host,
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            **self._client.default_headers,
+        }
+
+    @cached_property
     def _prefix(self) -> str:
         """The text before the path of each request: the path of the API server's URL.
 
@@ -245,6 +206,12 @@ class Transport:
             headers = made
             self._signature = self._clock.monotonic() + SIGNED_IN_SECONDS, headers
         return headers
+
+
+@lru_cache(maxsize=256)
+def _encoded(query: tuple[tuple[str, Any], ...]) -> str:
+    """Return the query as text for a URL, without the entries whose value is None."""
+    return urlencode([(key, value) for key, value in query if value is not None])
 
 
 def lines_of(response: urllib3.BaseHTTPResponse, *, drained: bool = False) -> Generator[bytes, None, None]:

@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from functools import partial
+from types import TracebackType
 from typing import Any
 
 from cluster.api.transport import Transport
@@ -68,13 +70,18 @@ class ClusterCache:
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self._clock = clock
-        self._changed = threading.Condition(threading.RLock())
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
         self._version = 0
         self._woken = False
         self._complete = False
         self._captured = 0
         """The version (`version`) in which something that a snapshot shows last changed."""
         self._callbacks: list[Callable[[], None]] = []
+        self._changing = {
+            captured: _Changing(self._lock, partial(self._change, captured=captured), self._callbacks)
+            for captured in (False, True)
+        }
         self._snapshot: Snapshot | None = None
         self._protecting = protecting
         self._protected_by: Mapping[ObjectKey, Mapping[str, Any]] | None = None
@@ -118,7 +125,7 @@ class ClusterCache:
         """Yield the reflectors of the resources from which a snapshot is built."""
         clock = self._clock
         yield Reflector(transport, ["/api/v1/nodes"], Node, self._nodes, trim=trim_node, timing=timing, clock=clock)
-        yield Reflector(transport, ["/api/v1/pods"], Pod, self._pods, trim=trim_pod, timing=timing, clock=clock)
+        yield Reflector(transport, ["/api/v1/pods"], Pod, self._pods, trim=self._trimmed, timing=timing, clock=clock)
         for path, kind, table in (
             ("/apis/scheduling.k8s.io/v1/priorityclasses", PriorityClass, self._classes),
             ("/apis/policy/v1/poddisruptionbudgets", PodDisruptionBudget, self._budgets),
@@ -134,6 +141,10 @@ class ClusterCache:
         yield Reflector(
             transport, paths("deviceclasses"), DeviceClass, classes, optional=True, timing=timing, clock=clock
         )
+
+    def _trimmed(self, pod: Pod) -> Pod:
+        """Return the pod as it is kept. It shares the parts that have not changed with the version that is kept now."""
+        return trim_pod(pod, self._pods.get(pod.metadata.namespace, pod.metadata.name))
 
     def _reading_devices(self, transport: Transport, timing: ReflectorTiming) -> Iterator[Reflector[Any]]:
         """Yield the reflectors of claims, rules, slices and templates.
@@ -353,7 +364,7 @@ class ClusterCache:
 
     def still(self) -> AbstractContextManager[object]:
         """Hold the lock, so that several reads in the `with` block see the cluster at one instant. Keep it short."""
-        return self._changed
+        return self._lock
 
     def snapshot(self) -> Snapshot:
         """Return the snapshot of the present cluster. It is the same object as before if nothing in it has changed."""
@@ -534,17 +545,49 @@ class ClusterCache:
         with self._changed:
             return self._nodes.found()
 
-    @contextlib.contextmanager
-    def changing(self, *, captured: bool) -> Iterator[None]:
+    def changing(self, *, captured: bool) -> AbstractContextManager[None]:
         """Enclose a change by a sink: the `with` block holds the lock, and waiting readers are woken after it.
 
         :param captured: whether a snapshot shows the change, so that the next snapshot must be built anew.
         """
-        with self._changed:
-            yield
-            self._version += 1
-            if captured:
-                self._captured = self._version
-            self._changed.notify_all()
-        for callback in self._callbacks:
-            callback()
+        return self._changing[captured]
+
+    def _change(self, *, captured: bool) -> None:
+        """Count a change, and wake waiting readers. The caller holds the lock."""
+        self._version += 1
+        if captured:
+            self._captured = self._version
+        self._changed.notify_all()
+
+
+class _Changing(AbstractContextManager[None]):
+    """The context of `ClusterCache.changing`. It has no state, so all changes share one object: they are frequent.
+
+    :param change: called after the change, while the lock is held.
+    :param callbacks: called afterwards, without the lock.
+    """
+
+    def __init__(
+        self,
+        lock: AbstractContextManager[object],
+        change: Callable[[], None],
+        callbacks: Iterable[Callable[[], None]],
+    ) -> None:
+        self._lock = lock
+        self._change = change
+        self._callbacks = callbacks
+
+    def __enter__(self) -> None:
+        self._lock.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._change()
+        finally:
+            self._lock.__exit__(kind, error, trace)
+        if kind is None:
+            for callback in self._callbacks:
+                callback()

@@ -67,12 +67,13 @@ class _StaleError(Exception):
 
 
 @lru_cache(maxsize=64)
-def _decoders(kind: type[T]) -> tuple[Callable[[bytes], Page[T]], Callable[[bytes | msgspec.Raw], T]]:
-    """Return two JSON decoders for objects of a kind: for a page of a list, and for one object. They are cached,
-    because most reflectors decode into plain dicts.
+def _decoders(kind: type[T]) -> tuple[Callable[[bytes], Page[T]], Callable[[bytes], WatchEvent[T]]]:
+    """Return two JSON decoders for objects of a kind: for a page of a list, and for an event of a watch. They are
+    cached, because most reflectors decode into plain dicts.
     """
     page = msgspec.json.Decoder(Page[kind], strict=False)  # type: ignore[valid-type]  # a type at run time
-    return page.decode, msgspec.json.Decoder(kind, strict=False).decode
+    event = msgspec.json.Decoder(WatchEvent[kind], strict=False)  # type: ignore[valid-type]
+    return page.decode, event.decode
 
 
 class Reflector(Generic[T]):
@@ -114,7 +115,7 @@ class Reflector(Generic[T]):
         self._transport = transport
         self._paths = paths
         self._path = paths[0]
-        self._decode_page, self._decode_object = _decoders(kind)  # type: ignore[arg-type]  # a type is hashable
+        self._decode_page, self._decode_event = _decoders(kind)  # type: ignore[arg-type]  # a type is hashable
         self._sink = sink
         self._trim: Callable[[T], T] = trim or (lambda item: item)
         self._field_selector = field_selector
@@ -350,20 +351,19 @@ class Reflector(Generic[T]):
     def _take(self, line: bytes) -> float:
         if self._stopping.is_set():
             raise _StoppedError
-        event = msgspec.json.decode(line, type=WatchEvent)
-        match event.type:
-            case "ADDED" | "MODIFIED":
-                item = self._decode_object(event.object)
-                self._sink.put(self._trim(item))
-                version = _version_of(item)
-            case "DELETED":
-                item = self._decode_object(event.object)
-                self._sink.drop(item)
-                version = _version_of(item)
-            case "ERROR":
-                raise _StaleError(bytes(event.object).decode("utf-8", "replace"))
-            case _:  # a bookmark
-                version = msgspec.json.decode(event.object, type=Versioned).metadata.resource_version
+        try:
+            event = self._decode_event(line)
+        except msgspec.ValidationError as error:
+            version = _version_without_object(line, error)
+        else:
+            match event.type:
+                case "ADDED" | "MODIFIED":
+                    self._sink.put(self._trim(event.object))
+                case "DELETED":
+                    self._sink.drop(event.object)
+                case "ERROR":
+                    raise _StaleError(_text_of_object(line))
+            version = _version_of(event.object)
         self._version = version or self._version
         self._heard_of_it()
         return 0.0
@@ -465,6 +465,24 @@ class Reflector(Generic[T]):
     def _pause(self, seconds: float) -> None:
         if seconds > 0:
             self._clock.wait(self._stopping, seconds)
+
+
+def _version_without_object(line: bytes, unreadable: msgspec.ValidationError) -> str:
+    """Return the resourceVersion of an event whose object is not of the resource's kind: a bookmark.
+
+    :raises _StaleError: the event is an error.
+    :raises msgspec.ValidationError: the object should be of the kind; it is `unreadable`.
+    """
+    match msgspec.json.decode(line, type=WatchEvent[Versioned]):
+        case WatchEvent(type="BOOKMARK", object=bookmark):
+            return bookmark.metadata.resource_version
+        case WatchEvent(type="ERROR"):
+            raise _StaleError(_text_of_object(line))
+    raise unreadable
+
+
+def _text_of_object(line: bytes) -> str:
+    return bytes(msgspec.json.decode(line, type=WatchEvent[msgspec.Raw]).object).decode("utf-8", "replace")
 
 
 def _version_of(item: Any) -> str:

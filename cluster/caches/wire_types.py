@@ -24,11 +24,11 @@ class Page(Struct, Generic[T], frozen=True):
     items: tuple[T, ...] = ()
 
 
-class WatchEvent(Struct, frozen=True):
-    """One event of a watch, as the API server sends it on one line. `object` is decoded later, by the event's type."""
+class WatchEvent(Struct, Generic[T], frozen=True):
+    """One event of a watch, as the API server sends it on one line. In an error, `object` is a Status."""
 
     type: str
-    object: msgspec.Raw
+    object: T
 
 
 class Versioned(Struct, frozen=True):

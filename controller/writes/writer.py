@@ -33,6 +33,11 @@ from kube.keys import API_VERSION, COUNTED_AGAIN, FIELD_MANAGER, PLAN, PLANNED_N
 from kube.objects import Pod, Struct
 from timing.clock import SYSTEM_CLOCK, Clock
 
+_QUERY = {"fieldManager": FIELD_MANAGER, "fieldValidation": "Ignore"}
+"""The query of patches and creations. By default the API server also looks for unknown and duplicate fields of each
+body, and reports them in a header `Warning` that is not read here. It drops unknown fields in either case. The search
+takes it 0.1 to 0.4 ms of CPU for a patch of a pod.
+"""
 CLAIM_FINALIZER = "resource.kubernetes.io/delete-protection"
 """The finalizer of an allocated claim. kube-scheduler writes it, too, and the claim controller removes it."""
 
@@ -313,7 +318,7 @@ class Writer:
         content_type: str = "application/json",
         query: Mapping[str, str] | None = None,
     ) -> Written:
-        query = {**(query or {}), **({} if method == "DELETE" else {"fieldManager": FIELD_MANAGER})}
+        query = query or {} if method == "DELETE" else {**_QUERY, **(query or {})}
         try:
             answer: _WrittenObject = self._transport.request(
                 method,

@@ -58,7 +58,7 @@ def _pod(name: str, version: int = 0) -> dict[str, Any]:
 
 def _event(kind: str, version: int, name: str) -> dict[str, Any]:
     if kind == "ERROR":
-        return {"type": kind, "object": {"kind": "Status", "code": version, "message": name}}
+        return {"type": kind, "object": {"kind": "Status", "status": "Failure", "code": version, "message": name}}
     return {"type": kind, "object": _pod(name, version)}
 
 

@@ -1,10 +1,12 @@
 """A reflector keeps its copy right whatever the API server does."""
 
+import json
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from scripted_api import Answer, ScriptedApi, failed, listed, scripted, watched
@@ -111,6 +113,36 @@ def test_when_the_version_has_expired_everything_is_listed_again(expired: Answer
         wait_for(lambda: sink.names == {"b"})
         assert reflector.relists == 1
         wait_for(lambda: api.queries(watch=True, key="resourceVersion") == ["1", "9"])
+
+
+@pytest.mark.parametrize("kind", [Pod, dict[str, Any]], ids=["typed", "plain"])
+@pytest.mark.parametrize(
+    ("event", "seen"),
+    [
+        ({"type": "ERROR", "object": {"kind": "Status", "status": "Failure", "code": 410}}, 0),
+        ({"type": "ERROR", "object": {"kind": "Status", "code": 410}}, 0),
+        ({"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": {"resourceVersion": "7"}}}, 7),
+        ({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "7"}, "spec": "none"}}, 7),
+    ],
+    ids=["error", "bare error", "bookmark", "odd bookmark"],
+)
+def test_an_event_without_an_object_of_the_kind_is_no_fault(kind: Any, event: Any, seen: int) -> None:
+    with scripted([listed(5)]) as api:
+        reflector: Reflector[Any] = Reflector(api.transport, [PODS], kind, Names())
+        reflector.list_once()
+        reflector.take(json.dumps(event).encode())
+        assert (reflector.seen, reflector.relists, reflector.trouble) == (seen, 0 if seen else 1, None)
+
+
+@pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED"])
+def test_an_object_that_cannot_be_decoded_is_told(kind: str) -> None:
+    with scripted([listed(5)]) as api:
+        reflector = Reflector(api.transport, [PODS], Pod, Names())
+        reflector.list_once()
+        reflector.take(json.dumps({"type": kind, "object": {"metadata": {"name": 5}}}).encode())
+        assert reflector.trouble is not None
+        assert "`$.object.metadata.name`" in reflector.trouble.text
+        assert reflector.seen == 5
 
 
 @pytest.mark.parametrize("status", [403, 500, 503, 429])

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from cluster_objects import apart, asking, node, pod, required_nodes, spread
 
 from cluster.api.trimming import LAST_APPLIED, trim_manifest, trim_node, trim_pod
@@ -41,6 +42,41 @@ def test_pods_of_one_workload_share_what_is_alike() -> None:
     one, two = trim_pod(pod("one", **RICH)), trim_pod(pod("two", **RICH))
     for part in ("containers", "init_containers", "affinity", "tolerations", "topology_spread_constraints"):
         assert getattr(one.spec, part) is getattr(two.spec, part)
+
+
+def test_a_new_version_shares_the_parts_that_have_not_changed() -> None:
+    token = {"name": "token", "projected": {"sources": []}}
+    kept = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    metadata = {"annotations": {"a": "b"}, "finalizers": ["c"], "resourceVersion": "1"}
+    spec = {**RICH, "volumes": [token, kept]}
+    before = trim_pod(pod(**spec, metadata=metadata))
+    after = trim_pod(pod(**spec, metadata={**metadata, "resourceVersion": "2"}, status={"phase": "Running"}), before)
+    assert after.spec is before.spec
+    for part in ("labels", "annotations", "owner_references", "finalizers"):
+        assert getattr(after.metadata, part) is getattr(before.metadata, part)
+    assert (after.metadata.resource_version, after.status.phase) == ("2", "Running")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"labels": {"app": "db"}},
+        {"metadata": {"annotations": {"a": "c"}}},
+        {"metadata": {"annotations": {"a": "b", LAST_APPLIED: "{}"}}},
+        {"metadata": {"finalizers": ["x"]}},
+        {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}},
+        {"nodeName": "n"},
+        {"schedulingGates": []},
+        {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "other"}}]},
+        {"volumes": [{"name": "token", "projected": {"sources": []}}]},
+        {"status": {"phase": "Running"}},
+    ],
+    ids=str,
+)
+def test_a_version_is_trimmed_alike_whatever_was_before(change: dict[str, Any]) -> None:
+    before = trim_pod(pod(**RICH, metadata={"annotations": {"a": "b"}}))
+    after = pod(**{**RICH, "metadata": {"annotations": {"a": "b"}}, **change})
+    assert trim_pod(after, before) == trim_pod(after)
 
 
 def test_what_nobody_reads_is_left_out() -> None:

@@ -78,7 +78,8 @@ def test_so_it_is_when_the_pods_are_made_that_gangs_lack() -> None:
 def test_a_watch_event_of_a_pod_of_no_gang_takes_few_function_calls() -> None:
     """Each change of each pod of a cluster reaches the caches.
 
-    An event takes 246 calls if each dialect is asked about the pod, and if generators take the cache's lock.
+    An event takes 246 calls if each dialect is asked about the pod, and if generators take the cache's lock. It takes
+    172 if equal parts of the version before are trimmed again.
     """
     transport = DirectTransport(LocalApi())
     cache = ClusterCache(transport, all_kinds(), protecting=protection, groups_of=places_of)
@@ -98,5 +99,5 @@ def test_a_watch_event_of_a_pod_of_no_gang_takes_few_function_calls() -> None:
         return msgspec.json.encode({"type": "MODIFIED", "object": pod})
 
     pods.take(event(1))
-    assert function_calls(lambda: pods.take(event(2))) < 190
+    assert function_calls(lambda: pods.take(event(2))) < 165
     assert cache.pods()[0].spec.node_name == "node-2"
