@@ -4,8 +4,8 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Hashable, Iterable, KeysView, Mapping, Sequence
 from dataclasses import dataclass
 
-from gangs.coexistence.ownership import CededToOthers, admitted_by_us
-from gangs.dialects.claims import dialect_of, gangs_named
+from gangs.coexistence.ownership import NOTHING, CededToOthers, admitted_by_us
+from gangs.dialects.claims import claimed, gangs_named
 from gangs.dialects.table import DIALECTS, GROUPING
 from gangs.incremental.dependencies import ReadInput, pods_of_job
 from gangs.model import GangKey
@@ -233,8 +233,8 @@ def _known(pod: Pod, left: CededToOthers) -> _Known:
     owner = job_owner(pod)
     job = (pod.metadata.namespace, owner.name) if owner is not None else None
     named = {dialect.name: key for dialect, key in gangs_named(pod)}
-    ours = dialect_of(pod, left) if named else None
-    found = ours or (dialect_of(pod) if named and left.to else None)
+    ours = claimed(pod, named, left) if named else None
+    found = ours or (claimed(pod, named, NOTHING) if named and left.to else None)
     if found is None:
         return _Known(pod, None, named, job=job)
     dialect, key = found

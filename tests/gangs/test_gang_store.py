@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
+from function_calls import function_calls
 from thorough import parts
 from written import documents, pod
 
@@ -432,3 +433,49 @@ def test_a_job_of_no_gang_is_not_read_again_for_its_pods(monkeypatch: pytest.Mon
         assert update is not None
         assert not update.gangs
     assert read == []
+
+
+def test_a_job_whose_unread_status_changes_is_no_changed_object() -> None:
+    """The status of a Job changes with nearly every pod, and no dialect reads how many pods are active."""
+    manifest, *_ = documents("""
+        apiVersion: batch/v1
+        kind: Job
+        metadata: {name: plain, namespace: default, uid: u1}
+        spec:
+          parallelism: 2
+          completions: 2
+          template: {spec: {restartPolicy: Never, containers: [{name: main, image: none}]}}
+    """)
+    key = key_of(manifest)
+    store = GangStore(Sources((), {key: KeptObject(manifest)}))
+    active = KeptObject({**manifest, "status": {"active": 2}})
+    update = store.update(Sources((), {key: active}), {}, (key,))
+    assert update is not None
+    assert update.objects == frozenset()
+    suspended = KeptObject({**active, "spec": {**active["spec"], "suspend": True}})
+    update = store.update(Sources((), {key: suspended}), {}, (key,))
+    assert update is not None
+    assert update.objects == {key}
+
+
+def test_the_first_reading_of_a_job_of_no_gang_by_all_dialects_takes_at_most_2600_function_calls() -> None:
+    """It takes some 2,150. Every Job of a cluster is read once by each dialect, whether or not it is a gang."""
+    store, jobs = GangStore(Sources()), 4
+
+    def created(number: int) -> KeptObject:
+        manifest, *_ = documents(f"""
+            apiVersion: batch/v1
+            kind: Job
+            metadata: {{name: plain-{number}, namespace: default, uid: u{number}}}
+            spec:
+              parallelism: 2
+              completions: 2
+              template: {{spec: {{restartPolicy: Never, containers: [{{name: main, image: none}}]}}}}
+        """)
+        return KeptObject(manifest)
+
+    first, *others = (created(number) for number in range(jobs + 1))
+    store.update(Sources((), {key_of(first): first}), {}, (key_of(first),))
+    objects = {key_of(each): each for each in others}
+    sources = Sources((), {key_of(first): first, **objects})
+    assert function_calls(lambda: store.update(sources, {}, tuple(objects))) < 2600 * jobs
