@@ -31,7 +31,7 @@ def read_all(sources: Sources) -> Reading:
     pods = by_dialect(sources.pods, claims, left)
     gangs: list[Gang] = []
     for dialect in DIALECTS:
-        reading = read_by(dialect, sources, pods[dialect.name], known)
+        reading = read_by(dialect, replace(sources, pods=pods[dialect.name]), known)
         if dialect.name in left.to:
             reading = left.carries(reading)
         gangs += sorted(reading.gangs, key=lambda gang: gang.key)
@@ -54,7 +54,7 @@ def described(manifest: Manifest, sources: Sources) -> Gang | None:
     known, pods = known_topologies(sources), pods_by_dialect(sources.pods, left)
     for dialect in DIALECTS:
         about = GangKey(dialect.name, ref.namespace, first_gang(manifest))
-        reading = read_by(dialect, sources, pods[dialect.name], known, about)
+        reading = read_by(dialect, replace(sources, pods=pods[dialect.name]), known, about)
         gangs = left.carries(reading).gangs if dialect.name in left.to else reading.gangs
         for gang in sorted(gangs, key=lambda each: each.key):
             if ref == gang.source or ref in gang.groups:
@@ -64,18 +64,11 @@ def described(manifest: Manifest, sources: Sources) -> Gang | None:
 
 
 def read_by(
-    dialect: Dialect,
-    sources: Sources,
-    pods: Sequence[Pod],
-    topologies: Sequence[Topology],
-    about: GangKey | None = None,
+    dialect: Dialect, sources: Sources, topologies: Sequence[Topology], about: GangKey | None = None
 ) -> Reading:
-    """Return the gangs of one dialect (`Dialect.read`), with the checks that apply to gangs of all dialects.
-
-    :param pods: the pods that the dialect may read, in place of `sources.pods`.
-    """
+    """Return the gangs of one dialect (`Dialect.read`), with the checks that apply to gangs of all dialects."""
     queues = AllQueues(sources)
-    sources = replace(sources, pods=pods, queues=queues)
+    sources = replace(sources, queues=queues)
     reading = waited_for(without_fractions(dialect.read(sources, topologies, about)), sources)
     return _in_lines(with_ignored_claims(with_ignored_queues(reading, dialect, queues), sources))
 

@@ -88,7 +88,7 @@ def arrival(manifest: Manifest, sources: Sources) -> Arrival:
     others = [each for each in sources.pods if not each.metadata.name or each.key != pod.key]
     standing = replace(sources, pods=[*others, pod])
     pods = [each for each in standing.pods if readable_by(dialect, dialect_of(each, left), left)]
-    reading = read_by(dialect, standing, pods, known_topologies(standing), key)
+    reading = read_by(dialect, replace(standing, pods=pods), known_topologies(standing), key)
     findings = _about(pod_ref(pod), reading)
     _add_bystanders(pod_ref(pod), key, reading, findings, partial(dialect.pod_keys.naming, pod))
     gang, member = next(((g, m) for g in reading.gangs for m in g.members if m.pod is pod), (None, None))
@@ -139,7 +139,7 @@ def _review_object(manifest: Manifest, standing: Sources, left: CededToOthers) -
         if not known and row_of(manifest) is None:
             continue
         key = GangKey(dialect.name, ref.namespace, ref.name)
-        reading = read_by(dialect, standing, pods[dialect.name], topologies_known, key)
+        reading = read_by(dialect, replace(standing, pods=pods[dialect.name]), topologies_known, key)
         about = _about(ref, reading)
         workload = row_of(manifest) is not None
         if left.leaves(key):

@@ -332,9 +332,9 @@ class GangStore:
         return reading
 
     def _read_by(self, dialect: Dialect, about: GangKey, inputs: ReadSet) -> Reading:
-        sources = replace(self._sources, pods=(), recorder=inputs)
-        pods, theirs = self._pods_for(dialect, about, sources, inputs.all)
-        reading = read_by(dialect, sources, pods, self._topologies, about)
+        pods, theirs = self._pods_for(dialect, about, inputs)
+        sources = replace(self._sources, pods=pods, recorder=inputs)
+        reading = read_by(dialect, sources, self._topologies, about)
         if reading.gangs:
             reading = replace(reading, gangs=tuple(self._counted(gang, inputs.all) for gang in reading.gangs))
         if dialect.name not in self._left.to:
@@ -344,9 +344,7 @@ class GangStore:
             self._left.carries(reading), neighbours=tuple(gang for gang in left if self._left.leaves(gang.key))
         )
 
-    def _pods_for(
-        self, dialect: Dialect, about: GangKey, sources: Sources, inputs: set[ReadInput]
-    ) -> tuple[list[Pod], list[Pod]]:
+    def _pods_for(self, dialect: Dialect, about: GangKey, inputs: ReadSet) -> tuple[list[Pod], list[Pod]]:
         """Return the pods that the reading of a `GangKey` needs: those that the dialect may read, and those that are
         ceded.
 
@@ -356,13 +354,13 @@ class GangStore:
         """
         keys, grouping = {about}, GROUPING.get(dialect.name)
         if grouping is not None:
-            keys = grouping.grouped(about, self._pods.linked, sources)
+            keys = grouping.grouped(about, self._pods.linked, replace(self._sources, pods=(), recorder=inputs))
         found = {pod.key: pod for key in keys for pod in (*self._pods.named(key), *self._pods.ceded(key))}
-        inputs.update(KeptPods.input_of(key) for key in keys)
+        inputs.all.update(KeptPods.input_of(key) for key in keys)
         if grouping is not None:
             for company in {grouping.company(pod) for pod in found.values()} - {None}:
                 found |= {pod.key: pod for pod in self._pods.company(dialect.name, company)}
-                inputs.add(KeptPods.input_of_company(dialect.name, company))
+                inputs.all.add(KeptPods.input_of_company(dialect.name, company))
         else:
             found |= {pod.key: pod for pod in self._pods.made_by(about)}
         pods = [found[key] for key in sorted(found)]

@@ -459,7 +459,7 @@ def test_a_job_whose_unread_status_changes_is_no_changed_object() -> None:
 
 
 def test_the_first_reading_of_a_job_of_no_gang_by_all_dialects_takes_at_most_2600_function_calls() -> None:
-    """It takes some 2,150. Every Job of a cluster is read once by each dialect, whether or not it is a gang."""
+    """It takes some 2,200. Every Job of a cluster is read once by each dialect, whether or not it is a gang."""
     store, jobs = GangStore(Sources()), 4
 
     def created(number: int) -> KeptObject:
