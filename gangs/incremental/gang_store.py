@@ -10,6 +10,7 @@ from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TypeVar
 
 from gangs.coexistence.ownership import CededToOthers, systems_ceded_to
@@ -226,12 +227,15 @@ class GangStore:
         objects = frozenset(key for key in objects if not self._is_equal_as_read(key, before))
         changed = self._changed_objects(before, objects) | self._changed_labels(before)
         changed |= self._changed_sharing(before) | self._changed_schedulers(before)
-        changed |= self._pods.update(pods, self._left)
+        changed_pods = self._pods.update(pods, self._left)
+        changed |= changed_pods.inputs
         if self._left_now() != self._left:
             return None
         known = self._read_topologies(changed)
         asked = set(self._readings) if known else self._read_sets.readers_of(changed)
-        read = self._read_all(asked | self._roots_of(objects) | self._pods.touched)
+        asked |= self._roots_of(objects) | changed_pods.named
+        alike = self._read_sets.readers_of(changed_pods.alike_inputs) - asked
+        read = self._read_all(asked, {about: self._with_pods(about, changed_pods.alike) for about in alike})
         return replace(read, objects=objects, topologies=known)
 
     def _left_now(self) -> CededToOthers:
@@ -294,19 +298,34 @@ class GangStore:
         self._topologies, self._topology_faults, self._merged = found, faults, None
         return True
 
-    def _read_all(self, asked: Iterable[GangKey]) -> Changed:
+    def _with_pods(self, about: GangKey, pods: Mapping[str, Pod]) -> Reading:
+        """Return the reading of a `GangKey`, in which these pods replace the earlier versions of the same pods.
+
+        :param pods: by `namespace/name`. They differ from the earlier versions in fields only that no dialect reads.
+        """
+        reading = self._readings[about]
+        gangs, neighbours = (
+            tuple(_with_pods(each, pods) for each in gangs) for gangs in (reading.gangs, reading.neighbours)
+        )
+        return replace(reading, gangs=gangs, neighbours=neighbours)
+
+    def _read_all(self, asked: Iterable[GangKey], known: Mapping[GangKey, Reading] = MappingProxyType({})) -> Changed:
+        """Read these keys and replace their readings.
+
+        :param known: by key, further readings that have changed, and that need no reading by a dialect.
+        """
         were: dict[GangKey, Gang | None] = {}
         faults = False
-        for about in asked:
+        for about in (*asked, *known):
             before = self._readings.get(about, _UNREAD)
-            reading = self._read(about) if self._asks(about) else None
+            reading = known.get(about) or (self._read(about) if self._asks(about) else None)
             after = reading or _UNREAD
             for gang in (*before.gangs, *after.gangs):
                 were.setdefault(gang.key, self._gangs.get(gang.key))
             self._take(about, reading)
             faults |= (before.faults, before.advice) != (after.faults, after.advice)
         changed = frozenset(key for key, was in were.items() if self._gangs.get(key) != was)
-        if changed or faults or asked:
+        if changed or faults or asked or known:
             self._merged = None
         return Changed(changed, faults=faults)
 
@@ -453,6 +472,17 @@ def _terms(gang: Gang | None) -> object:
     if gang is None or all(member.pod.gated_by(GATE) for member in gang.members):
         return None
     return gang.account, gang.min_member, gang.succeeded, gang.pod_sets
+
+
+def _with_pods(gang: Gang, pods: Mapping[str, Pod]) -> Gang:
+    """Return the gang, in which these pods, by `namespace/name`, replace the earlier versions of the same pods."""
+    members = []
+    for member in gang.members:
+        pod = pods.get(member.pod.key)
+        # An expected pod may have the name of an existing pod, but has another UID.
+        same = pod is not None and pod.metadata.uid == member.pod.metadata.uid
+        members.append(replace(member, pod=pod) if same else member)
+    return replace(gang, members=tuple(members))
 
 
 def _all_terms(gangs: Iterable[Gang]) -> Mapping[GangKey, object]:
