@@ -19,6 +19,7 @@ from gangs.incremental.gang_store import Changed, GangStore
 from gangs.mirrors import mirrored_key
 from gangs.model import Fault, Gang, GangKey, Reading
 from gangs.sources import Sources
+from gangs.workloads.kind_table import WORKLOADS
 from kube.catalog import ObjectKey
 from kube.keys import GROUP, SYSTEM_NAMESPACE
 from kube.objects import Pod
@@ -182,7 +183,13 @@ class ClusterViewReader:
                     self._system[pod.metadata.uid] = pod
 
     def _concerned(self, changed: Changed, before: Sources, entries: Entries) -> frozenset[GangKey]:
-        names = self._kept.pods.touched | set(_named_by(entries.objects, before, self._sources))
+        """Return the gangs that are concerned by these changes (`ClusterView.concerned`).
+
+        A workload in which only unread fields changed concerns no gang, such as a Job with more active pods. The
+        controller writes the statuses of group objects, so any change of a group object concerns its gang.
+        """
+        objects = (key for key in entries.objects if key in changed.objects or key[:2] not in WORKLOADS)
+        names = self._kept.pods.touched | set(_named_by(objects, before, self._sources))
         parts = {gang.key for name in names for gang in self._kept.read_as(name)}
         return changed.gangs | names | parts
 

@@ -95,6 +95,8 @@ REASONS: Mapping[Phase, tuple[str, ...]] = {
 _PROVEN_FIELDS = ("objective", "proof")
 _DECIDED = (Phase.WAITING, Phase.UNPLACEABLE, Phase.INVALID, Phase.NOMINATED)
 """Phases whose message is the message of the decision. In other phases the message reports the plan's progress."""
+_FIXED_MESSAGES = {Phase.UNPLACEABLE: "fits nowhere now", Phase.INVALID: "the request contradicts itself"}
+"""The messages without a decision in phases that have only one message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,18 +424,18 @@ def _all_on_one_line(*messages: str) -> str:
 def _message(gang: Gang, phase: Phase, decision: Decision | None, plan: Mapping[str, Any]) -> str:
     if decision is not None and phase in _DECIDED:
         return decision.message
-    nodes = compressed(entry["node"] for entry in plan["assignments"])
+    if phase is Phase.WAITING:
+        return str(waiting_line(gang, None))
+    if phase in _FIXED_MESSAGES:
+        return _FIXED_MESSAGES[phase]
+    if phase is Phase.EVICTING:
+        return f"waits for {_victims(plan.get('victims') or ())} to go"
+    nodes, planned = compressed(entry["node"] for entry in plan["assignments"]), pods(len(plan["assignments"]))
+    if phase is Phase.NOMINATED:
+        return f"capacity is reserved for {planned} on {nodes}{_held(gang)}"
     bound = sum(member.pod.bound for member in gang.members)
-    texts = {
-        Phase.WAITING: str(waiting_line(gang, None)),
-        Phase.UNPLACEABLE: "fits nowhere now",
-        Phase.INVALID: "the request contradicts itself",
-        Phase.NOMINATED: f"capacity is reserved for {pods(len(plan['assignments']))} on {nodes}{_held(gang)}",
-        Phase.EVICTING: f"waits for {_victims(plan.get('victims') or ())} to go",
-        Phase.RELEASED: f"{bound} of {pods(len(plan['assignments']))} are bound on {nodes}{_held(gang)}",
-        Phase.PLACED: _settled(gang, bound, nodes),
-    }
-    return texts[phase]
+    released = phase is Phase.RELEASED
+    return f"{bound} of {planned} are bound on {nodes}{_held(gang)}" if released else _settled(gang, bound, nodes)
 
 
 def _held(gang: Gang) -> str:

@@ -7,6 +7,7 @@ Each step of the reconcile reads immutable states and returns its `Effects`. The
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import Enum
+from operator import attrgetter
 from typing import Any, Self
 
 from controller.release.next_step import AllBound, NeedPlan, Step
@@ -121,12 +122,13 @@ class Effects:
         """Return these effects combined with later ones. A field that is set in `later` replaces the earlier value."""
         if later is NO_EFFECTS or self is NO_EFFECTS:
             return self if later is NO_EFFECTS else later
-        return Effects(*(getattr(later, name) or getattr(self, name) for name in _EFFECTS))
+        return Effects(*[new or old for new, old in zip(_fields_of(later), _fields_of(self), strict=True)])
 
 
 NO_EFFECTS = Effects()
 """The effects of a step that changes nothing. Most steps of most gangs have none."""
-_EFFECTS = tuple(each.name for each in fields(Effects))
+_fields_of = attrgetter(*(each.name for each in fields(Effects)))
+"""Returns the values of all fields of `Effects`, in their order."""
 
 
 @dataclass(frozen=True, slots=True)

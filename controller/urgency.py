@@ -2,12 +2,13 @@
 
 A reconcile costs as much for one change as for a hundred, so changes that no gang waits for are batched. Such changes
 are new members of a gang that lacks more members, and members that are bound one after the other. The watch events of
-the controller's own writes and pods of no gang are batched, too. A reconcile begins at once when a gang has just become
+the controller's own writes, pods of no gang, and objects of which only unread fields changed, such as the counts in a
+Job's status, are batched, too. A reconcile begins at once when a gang has just become
 complete, a probe was answered, or the last member was bound. Each reconcile processes all changes, so a wrong estimate
 only costs a moment (docs/decisions/0025).
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -20,8 +21,9 @@ from controller.release.next_step import AllBound, AwaitBinding, NeedPlan, Nomin
 from controller.writes.read_your_writes import ReadYourWrites
 from gangs.coexistence.ownership import NOTHING, CededToOthers
 from gangs.dialects.claims import dialect_of
+from gangs.incremental.dependencies import equal_as_read
 from gangs.incremental.pods import KeptPods
-from gangs.model import Gang, GangKey
+from gangs.model import Gang, GangKey, Manifest
 from kube.catalog import ObjectKey
 from kube.keys import GROUP, SYSTEM_NAMESPACE
 from kube.objects import Pod
@@ -72,6 +74,8 @@ class Urgencies:
         """By gang: its keys in `_awaited`."""
         self._room: set[GangKey] = set()
         """Gangs that may wait for capacity, so that the end of any pod may matter to them."""
+        self._objects: Mapping[ObjectKey, Manifest] = {}
+        """The objects that the last reconcile read."""
         self._pods: KeptPods | None = None
         self._left: CededToOthers = NOTHING
 
@@ -82,6 +86,7 @@ class Urgencies:
         :param gone: gangs that no longer exist.
         """
         self._pods, self._left = cluster_view.kept.pods, cluster_view.left
+        self._objects = cluster_view.sources.objects
         for key in gone:
             self._forget(key)
         for gang_state in gang_states:
@@ -114,12 +119,18 @@ class Urgencies:
             self._awaited.pop(name, None)
 
     def _of_object(self, key: ObjectKey) -> Urgency:
-        """Return the urgency of a changed object. It is LATER for the watch events of the controller's own writes of
-        Gang objects.
+        """Return the urgency of a changed object.
+
+        It is LATER for the watch events of the controller's own writes of Gang objects, and if only fields have changed
+        that no dialect reads.
         """
-        manifest = self._cache.objects().get(key) if key[:2] == (GROUP, "Gang") else None
-        ours = manifest is not None and self._read_your_writes.covers(
-            "gangs", manifest["metadata"].get("resourceVersion", "")
+        manifest = self._cache.objects().get(key)
+        if equal_as_read(key[:2], self._objects.get(key), manifest):
+            return Urgency.LATER
+        ours = (
+            key[:2] == (GROUP, "Gang")
+            and manifest is not None
+            and self._read_your_writes.covers("gangs", manifest["metadata"].get("resourceVersion", ""))
         )
         return Urgency.LATER if ours else Urgency.SOON
 

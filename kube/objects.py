@@ -289,7 +289,8 @@ class Pod(Struct, frozen=True):
 
     def gated_by(self, gate: str) -> bool:
         """Whether the pod has the scheduling gate of this name."""
-        return any(each.name == gate for each in self.spec.scheduling_gates)
+        gates = self.spec.scheduling_gates
+        return bool(gates) and any(each.name == gate for each in gates)
 
 
 class Taint(Struct, frozen=True):

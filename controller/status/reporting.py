@@ -475,10 +475,13 @@ class Reporter:
         if self._too_early(gang_state) or self._is_arriving(gang_state):
             return None
         planned = {member.uid for member in gang_state.record.members} if gang_state.record else set()
-        conditions = self.pod_conditions(gang_state, gang_state.decision, cluster_view) if gang_state.decision else {}
         there = (member.pod for member in gang_state.gang.members if not to_come(member.pod))
         gated = (pod for pod in there if pod.gated_by(GATE))  # the scheduler writes the condition of released pods
-        pods = [pod for pod in gated if pod.metadata.uid in conditions and pod.metadata.uid not in planned]
+        pods = [pod for pod in gated if pod.metadata.uid not in planned]
+        if not pods or gang_state.decision is None:
+            return [], self._tell_pods(gang_state, ())
+        conditions = self.pod_conditions(gang_state, gang_state.decision, cluster_view)
+        pods = [pod for pod in pods if pod.metadata.uid in conditions]
         reported = self._tell_pods(gang_state, [(pod, conditions[pod.metadata.uid]) for pod in pods[:PODS_TOLD]])
         writes: list[Write] = [
             partial(self._writer.condition, pod, conditions[pod.metadata.uid])

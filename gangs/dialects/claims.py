@@ -5,7 +5,7 @@ dialect, whose workloads another system in the cluster handles, claims none.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from gangs.coexistence.ownership import NOTHING, CededToOthers, admitted_by_us, systems_ceded_to
 from gangs.dialects.protocol import Dialect, Exempting, Grouping
@@ -66,11 +66,18 @@ def dialect_of(pod: Pod, left: CededToOthers = NOTHING) -> Claim | None:
 
     :param left: the dialects and gangs that are ceded to other systems.
     """
-    if names_nothing(pod):
-        return None
+    return None if names_nothing(pod) else claimed(pod, {each.name: key for each, key in gangs_named(pod)}, left)
+
+
+def claimed(pod: Pod, named: Mapping[str, GangKey], left: CededToOthers) -> Claim | None:
+    """Return the dialect that claims the pod, and the gang that the pod names in it (`dialect_of`).
+
+    :param named: by dialect name, the gangs that the pod names (`gangs_named`).
+    :param left: the dialects and gangs that are ceded to other systems.
+    """
     written = pod.metadata.labels.get(keys.DIALECT)
     for dialect in _WRITTEN_FIRST.get(written or "", DIALECTS):
-        key = dialect.gang_of(pod)
+        key = named.get(dialect.name)
         if key is not None and not left.leaves(key):
             return dialect, key
         if key is not None and dialect.name == written:

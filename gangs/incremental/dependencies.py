@@ -8,10 +8,15 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
+import msgspec
+
+from gangs.held_nodes import held_node
 from gangs.mirrors import claim_of
 from gangs.model import GangKey, Manifest
 from gangs.workloads.kind_table import row_of
+from kube import keys
 from kube.catalog import Naming, ObjectKey
+from kube.objects import Pod
 
 ReadInput = tuple[Hashable, ...]
 """One look-up during the reading of a gang: the sort of the look-up first, then its arguments.
@@ -165,6 +170,37 @@ def equal_as_read(kind: tuple[str, str], old: Manifest | None, new: Manifest | N
     return _asking(kind, old) == _asking(kind, new)
 
 
+def pods_equal_as_read(old: Pod, new: Pod) -> bool:
+    """Whether two versions of a pod are equal in all fields that dialects read.
+
+    Dialects do not read nominations, conditions, whether a pod runs already, and the annotations of a plan
+    (`MARKS_OF_PLANS`). They read whether a plan has given a node to a released pod (`held_node`).
+    """
+    return old.spec == new.spec and _read_of(old) == _read_of(new)
+
+
+def _read_of(pod: Pod) -> tuple[object, ...]:
+    annotations = pod.metadata.annotations
+    if not MARKS_OF_PLANS.isdisjoint(annotations):
+        annotations = {key: value for key, value in annotations.items() if key not in MARKS_OF_PLANS}
+    metadata = msgspec.structs.replace(pod.metadata, annotations=annotations, resource_version="")
+    return metadata, pod.status.phase if pod.finished else "", bool(held_node(pod))
+
+
+MARKS_OF_PLANS = frozenset(
+    (
+        keys.PLAN,
+        keys.PLANNED_NODE,
+        keys.COUNTED_AGAIN,
+        keys.RELEASED,
+        keys.RELEASE_BEGUN,
+        keys.PINNED_IN,
+        keys.TAKEN_BACK,
+        keys.WHOLE_MARK,
+        keys.SPARED,
+    )
+)
+"""Annotations that the controller writes on pods while it carries out a plan."""
 _VERSIONS = ("resourceVersion", "generation", "managedFields")
 _GANG = "phalanx.dev", "Gang"
 _KEPT_OF_GANGS = ("flavors", "topology")

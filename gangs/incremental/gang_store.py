@@ -10,6 +10,7 @@ from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TypeVar
 
 from gangs.coexistence.ownership import CededToOthers, systems_ceded_to
@@ -43,6 +44,7 @@ LOG = logging.getLogger(__name__)
 _ORDER = {dialect.name: position for position, dialect in enumerate(DIALECTS)}
 _BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
 _OF_WORKLOADS = tuple(_ORDER)
+_UNREAD = Reading()
 _Sorted = tuple[int, str, str]
 """A gang's sort key among all gangs: (position of its dialect in `DIALECTS`, namespace, name)."""
 
@@ -73,10 +75,12 @@ def _roots(key: ObjectKey, manifest: Manifest | None) -> tuple[str, ...]:
 class Changed:
     """The result of an update of the store. `gangs`: the gangs that are new, changed or gone.
 
-    `topologies`: whether a topology changed. `faults`: whether faults or advice changed.
+    `objects`: the objects that are new, gone or changed in a field that dialects read. `topologies`: whether a topology
+    changed. `faults`: whether faults or advice changed.
     """
 
     gangs: frozenset[GangKey] = frozenset()
+    objects: frozenset[ObjectKey] = frozenset()
     topologies: bool = False
     faults: bool = False
 
@@ -162,7 +166,7 @@ class GangStore:
 
         A gang that consists of several group objects is returned for the key of each of them.
         """
-        return self._readings.get(name, Reading()).gangs
+        return self._readings.get(name, _UNREAD).gangs
 
     def faults_of(self, name: GangKey) -> tuple[Fault, ...]:
         """Return the faults that were found when the gang with this `GangKey` was read.
@@ -170,7 +174,7 @@ class GangStore:
         They are faults of the gang's pods and of all its objects. The result is empty if no pod or object has this
         name.
         """
-        return self._readings.get(name, Reading()).faults
+        return self._readings.get(name, _UNREAD).faults
 
     def faulty(self) -> Collection[GangKey]:
         """Return the `GangKey`s for which `faults_of` returns faults."""
@@ -220,14 +224,19 @@ class GangStore:
         if pods:
             self._unreadable = None
         before, self._sources = self._sources, sources
+        objects = frozenset(key for key in objects if not self._is_equal_as_read(key, before))
         changed = self._changed_objects(before, objects) | self._changed_labels(before)
         changed |= self._changed_sharing(before) | self._changed_schedulers(before)
-        changed |= self._pods.update(pods, self._left)
+        changed_pods = self._pods.update(pods, self._left)
+        changed |= changed_pods.inputs
         if self._left_now() != self._left:
             return None
         known = self._read_topologies(changed)
         asked = set(self._readings) if known else self._read_sets.readers_of(changed)
-        return replace(self._read_all(asked | self._roots_of(objects) | self._pods.touched), topologies=known)
+        asked |= self._roots_of(objects) | changed_pods.named
+        alike = self._read_sets.readers_of(changed_pods.alike_inputs) - asked
+        read = self._read_all(asked, {about: self._with_pods(about, changed_pods.alike) for about in alike})
+        return replace(read, objects=objects, topologies=known)
 
     def _left_now(self) -> CededToOthers:
         """Return the dialects that are ceded by the present objects, and the gangs of these dialects that are not
@@ -236,12 +245,14 @@ class GangStore:
         to = systems_ceded_to(self._sources)
         return CededToOthers(to, self._pods.carried(to)) if to else CededToOthers()
 
+    def _is_equal_as_read(self, key: ObjectKey, before: Sources) -> bool:
+        return equal_as_read(key[:2], before.objects.get(key), self._sources.objects.get(key))
+
     def _changed_objects(self, before: Sources, objects: Iterable[ObjectKey]) -> set[ReadInput]:
         found: set[ReadInput] = set()
         for key in objects:
             old, new = before.objects.get(key), self._sources.objects.get(key)
-            if not equal_as_read(key[:2], old, new):
-                found.update(changed_inputs(key, old, new, self._read_sets.sought_by))
+            found.update(changed_inputs(key, old, new, self._read_sets.sought_by))
         return found
 
     def _changed_labels(self, before: Sources) -> set[ReadInput]:
@@ -287,19 +298,34 @@ class GangStore:
         self._topologies, self._topology_faults, self._merged = found, faults, None
         return True
 
-    def _read_all(self, asked: Iterable[GangKey]) -> Changed:
+    def _with_pods(self, about: GangKey, pods: Mapping[str, Pod]) -> Reading:
+        """Return the reading of a `GangKey`, in which these pods replace the earlier versions of the same pods.
+
+        :param pods: by `namespace/name`. They differ from the earlier versions in fields only that no dialect reads.
+        """
+        reading = self._readings[about]
+        gangs, neighbours = (
+            tuple(_with_pods(each, pods) for each in gangs) for gangs in (reading.gangs, reading.neighbours)
+        )
+        return replace(reading, gangs=gangs, neighbours=neighbours)
+
+    def _read_all(self, asked: Iterable[GangKey], known: Mapping[GangKey, Reading] = MappingProxyType({})) -> Changed:
+        """Read these keys and replace their readings.
+
+        :param known: by key, further readings that have changed, and that need no reading by a dialect.
+        """
         were: dict[GangKey, Gang | None] = {}
         faults = False
-        for about in asked:
-            before = self._readings.get(about, Reading())
-            reading = self._read(about) if self._asks(about) else None
-            for key in {gang.key for each in (before, reading or Reading()) for gang in each.gangs}:
-                were.setdefault(key, self._gangs.get(key))
+        for about in (*asked, *known):
+            before = self._readings.get(about, _UNREAD)
+            reading = known.get(about) or (self._read(about) if self._asks(about) else None)
+            after = reading or _UNREAD
+            for gang in (*before.gangs, *after.gangs):
+                were.setdefault(gang.key, self._gangs.get(gang.key))
             self._take(about, reading)
-            after = reading or Reading()
             faults |= (before.faults, before.advice) != (after.faults, after.advice)
         changed = frozenset(key for key, was in were.items() if self._gangs.get(key) != was)
-        if changed or faults or asked:
+        if changed or faults or asked or known:
             self._merged = None
         return Changed(changed, faults=faults)
 
@@ -325,10 +351,11 @@ class GangStore:
         return reading
 
     def _read_by(self, dialect: Dialect, about: GangKey, inputs: ReadSet) -> Reading:
-        sources = replace(self._sources, pods=(), recorder=inputs)
-        pods, theirs = self._pods_for(dialect, about, sources, inputs.all)
-        reading = read_by(dialect, replace(sources, pods=pods), self._topologies, about)
-        reading = replace(reading, gangs=tuple(self._counted(gang, inputs.all) for gang in reading.gangs))
+        pods, theirs = self._pods_for(dialect, about, inputs)
+        sources = replace(self._sources, pods=pods, recorder=inputs)
+        reading = read_by(dialect, sources, self._topologies, about)
+        if reading.gangs:
+            reading = replace(reading, gangs=tuple(self._counted(gang, inputs.all) for gang in reading.gangs))
         if dialect.name not in self._left.to:
             return reading
         left = dialect.read(replace(sources, pods=theirs), self._topologies, about).gangs
@@ -336,9 +363,7 @@ class GangStore:
             self._left.carries(reading), neighbours=tuple(gang for gang in left if self._left.leaves(gang.key))
         )
 
-    def _pods_for(
-        self, dialect: Dialect, about: GangKey, sources: Sources, inputs: set[ReadInput]
-    ) -> tuple[list[Pod], list[Pod]]:
+    def _pods_for(self, dialect: Dialect, about: GangKey, inputs: ReadSet) -> tuple[list[Pod], list[Pod]]:
         """Return the pods that the reading of a `GangKey` needs: those that the dialect may read, and those that are
         ceded.
 
@@ -348,13 +373,13 @@ class GangStore:
         """
         keys, grouping = {about}, GROUPING.get(dialect.name)
         if grouping is not None:
-            keys = grouping.grouped(about, self._pods.linked, sources)
+            keys = grouping.grouped(about, self._pods.linked, replace(self._sources, pods=(), recorder=inputs))
         found = {pod.key: pod for key in keys for pod in (*self._pods.named(key), *self._pods.ceded(key))}
-        inputs.update(KeptPods.input_of(key) for key in keys)
+        inputs.all.update(KeptPods.input_of(key) for key in keys)
         if grouping is not None:
             for company in {grouping.company(pod) for pod in found.values()} - {None}:
                 found |= {pod.key: pod for pod in self._pods.company(dialect.name, company)}
-                inputs.add(KeptPods.input_of_company(dialect.name, company))
+                inputs.all.add(KeptPods.input_of_company(dialect.name, company))
         else:
             found |= {pod.key: pod for pod in self._pods.made_by(about)}
         pods = [found[key] for key in sorted(found)]
@@ -375,23 +400,23 @@ class GangStore:
     def _counted(self, gang: Gang, inputs: set[ReadInput]) -> Gang:
         names = gang.names
         inputs.update(map(KeptPods.input_of, names))
-        return replace(gang, succeeded=sum(self._pods.succeeded(name) for name in names))
+        succeeded = sum(self._pods.succeeded(name) for name in names)
+        return replace(gang, succeeded=succeeded) if succeeded != gang.succeeded else gang
 
     def _take(self, about: GangKey, reading: Reading | None) -> None:
         """Replace the gangs, faults and advice that were read for a `GangKey`. None: no pod or object has this name any
         more.
         """
-        before = {gang.key for gang in self._readings.get(about, Reading()).gangs}
-        after = {gang.key: gang for gang in reading.gangs} if reading is not None else {}
-        for key in before - after.keys():
+        old, new = self._readings.get(about, _UNREAD), reading or _UNREAD
+        after = {gang.key: gang for gang in new.gangs}
+        for key in {gang.key for gang in old.gangs} - after.keys():
             self._leave(about, key)
         for key, gang in after.items():
             self._readers[key].add(about)
             if self._gangs.get(key) != gang:
                 self._note_terms(self._gangs.get(key), gang)
                 self._put(gang)
-        theirs = self._readings.get(about, Reading()).neighbours, reading.neighbours if reading is not None else ()
-        if _all_terms(theirs[0]) != _all_terms(theirs[1]):
+        if _all_terms(old.neighbours) != _all_terms(new.neighbours):
             self._terms = object()
         if reading is None:
             self._readings.pop(about, None)
@@ -402,7 +427,9 @@ class GangStore:
             (self._faulty.add if reading.faults else self._faulty.discard)(about)
             noted = reading.faults or reading.advice or reading.neighbours
             (self._noted.add if noted else self._noted.discard)(about)
-            self._readings[about] = replace(reading, gangs=tuple(self._gangs[key] for key in after))
+            # Equal gangs stay the same objects, because callers compare gangs by identity.
+            kept = tuple(self._gangs[key] for key in after)
+            self._readings[about] = replace(reading, gangs=kept) if kept else reading
 
     def _note_terms(self, old: Gang | None, new: Gang | None) -> None:
         if _terms(old) != _terms(new):
@@ -445,6 +472,17 @@ def _terms(gang: Gang | None) -> object:
     if gang is None or all(member.pod.gated_by(GATE) for member in gang.members):
         return None
     return gang.account, gang.min_member, gang.succeeded, gang.pod_sets
+
+
+def _with_pods(gang: Gang, pods: Mapping[str, Pod]) -> Gang:
+    """Return the gang, in which these pods, by `namespace/name`, replace the earlier versions of the same pods."""
+    members = []
+    for member in gang.members:
+        pod = pods.get(member.pod.key)
+        # An expected pod may have the name of an existing pod, but has another UID.
+        same = pod is not None and pod.metadata.uid == member.pod.metadata.uid
+        members.append(replace(member, pod=pod) if same else member)
+    return replace(gang, members=tuple(members))
 
 
 def _all_terms(gangs: Iterable[Gang]) -> Mapping[GangKey, object]:

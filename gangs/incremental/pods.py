@@ -2,12 +2,12 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Hashable, Iterable, KeysView, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from gangs.coexistence.ownership import CededToOthers, admitted_by_us
-from gangs.dialects.claims import dialect_of, gangs_named
+from gangs.coexistence.ownership import NOTHING, CededToOthers, admitted_by_us
+from gangs.dialects.claims import claimed, gangs_named
 from gangs.dialects.table import DIALECTS, GROUPING
-from gangs.incremental.dependencies import ReadInput, pods_of_job
+from gangs.incremental.dependencies import ReadInput, pods_equal_as_read, pods_of_job
 from gangs.model import GangKey
 from gangs.workloads.jobs import job_owner, succeeded_uncounted
 from kube.objects import Pod
@@ -38,6 +38,21 @@ class _Known:
     def key(self) -> GangKey | None:
         """The pod's gang, ceded or not; None if it names none."""
         return self.claim or self.ceded
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedPods:
+    """The effects of changed pods on the readings of gangs.
+
+    `inputs`: the inputs of readings that have changed. `named`: the gangs that the pods with these changes name or
+    named. `alike`: by `namespace/name`, the pods of which only fields changed that no dialect reads.
+    `alike_inputs`: the inputs of the readings whose gangs may have these pods as members.
+    """
+
+    inputs: set[ReadInput]
+    named: set[GangKey]
+    alike: dict[str, Pod]
+    alike_inputs: set[ReadInput]
 
 
 class _Index(dict[Hashable, dict[str, Pod]]):
@@ -92,24 +107,31 @@ class KeptPods:
         """Return the recorded input (`ReadInput`) "the pods for which `Grouping.company` returns this value"."""
         return _COMPANY, dialect, company
 
-    def update(self, pods: Mapping[str, Pod | None], left: CededToOthers) -> set[ReadInput]:
-        """Update the indexes of pods. Return the inputs of readings that have changed, so that the gangs with these
-        inputs must be read again.
+    def update(self, pods: Mapping[str, Pod | None], left: CededToOthers) -> ChangedPods:
+        """Update the indexes of pods. Return the effects on the readings of gangs.
 
         :param pods: by `namespace/name`, the pods that are new, changed or gone; None for a pod that is gone.
         """
-        changed: set[ReadInput] = set()
+        changed = ChangedPods(set(), set(), {}, set())
         self.touched = set()
         for key, pod in pods.items():
-            old, new = self._known.pop(key, None), None if pod is None else _known(pod, left)
+            old = self._known.pop(key, None)
             if old is not None:
                 self._drop(key, old)
+            if old is not None and pod is not None and pods_equal_as_read(old.pod, pod):
+                self._put(key, replace(old, pod=pod))
+                changed.alike[key] = pod
+                changed.alike_inputs.update(_inputs(old))
+                self.touched.update(() if old.key is None else (old.key,))
+                continue
+            new = None if pod is None else _known(pod, left)
             if new is not None and (new.named or new.job is not None):
                 self._put(key, new)
             for each in (old, new):
                 if each is not None:
-                    changed.update(_inputs(each))
-                    self.touched.update(() if each.key is None else (each.key,))
+                    changed.inputs.update(_inputs(each))
+                    changed.named.update(() if each.key is None else (each.key,))
+        self.touched |= changed.named
         return changed
 
     def named(self, key: GangKey) -> Sequence[Pod]:
@@ -233,8 +255,8 @@ def _known(pod: Pod, left: CededToOthers) -> _Known:
     owner = job_owner(pod)
     job = (pod.metadata.namespace, owner.name) if owner is not None else None
     named = {dialect.name: key for dialect, key in gangs_named(pod)}
-    ours = dialect_of(pod, left) if named else None
-    found = ours or (dialect_of(pod) if named and left.to else None)
+    ours = claimed(pod, named, left) if named else None
+    found = ours or (claimed(pod, named, NOTHING) if named and left.to else None)
     if found is None:
         return _Known(pod, None, named, job=job)
     dialect, key = found

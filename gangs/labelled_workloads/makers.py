@@ -37,8 +37,8 @@ def owner_of(pod: Pod, system: str = "") -> ObjectRef | None:
     if written is None or owner is None:
         return None
     namespace = pod.metadata.namespace
-    kind = written.removeprefix(mark("", system))
-    if written != mark(kind, system):
+    kind = written.removeprefix(f"{system}.") if system else written
+    if system and kind == written:
         return None
     if (at := group_and_kind_in(kind)) is not None:
         return _described(pod, owner, at)

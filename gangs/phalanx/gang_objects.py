@@ -40,7 +40,11 @@ _WISHES = {
 }
 """By key of an annotation on workloads: the field of a Gang's spec with the same meaning."""
 _ON_PODS = (keys.GANG, keys.POD_SET, keys.INDEX, keys.IGNORE_CLAIMS)
-_MARKS = (keys.WORKLOAD, keys.DIALECT, keys.PLANNED_NODE, keys.PINNED_DOMAIN, keys.PLAN, keys.CONVERTED)
+_MARKS = (
+    *(keys.WORKLOAD, keys.NAMED_BY, keys.PART_BY, keys.DIALECT, keys.PINNED_DOMAIN, keys.CONVERTED),
+    *(keys.PLAN, keys.PLANNED_NODE, keys.COUNTED_AGAIN, keys.RELEASED, keys.RELEASE_BEGUN, keys.PINNED_IN),
+    *(keys.TAKEN_BACK, keys.WHOLE_MARK, keys.SPARED),
+)
 """Labels and annotations that Phalanx itself writes on pods."""
 _PREFIX = f"{keys.GROUP}/"
 MAIN = "main"

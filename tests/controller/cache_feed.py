@@ -14,6 +14,7 @@ class FedCache(ClusterCache):
     def __init__(self) -> None:
         super().__init__(Transport(ApiClient(Configuration())), all_kinds())
         self._gangs = self._manifests.of("phalanx.dev", "Gang")
+        self._jobs = self._manifests.of("batch", "Job")
 
     def put(self, pod: Pod) -> None:
         """A pod is new or has changed."""
@@ -26,3 +27,7 @@ class FedCache(ClusterCache):
     def put_gang(self, manifest: dict[str, object]) -> None:
         """A Gang object is new or has changed."""
         self._gangs.put(manifest)
+
+    def put_job(self, manifest: dict[str, object]) -> None:
+        """A Job is new or has changed."""
+        self._jobs.put(manifest)

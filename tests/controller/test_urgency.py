@@ -147,6 +147,28 @@ def test_what_we_wrote_on_a_gang_comes_back_later_and_what_others_write_soon() -
         assert urgencies.of(News(objects=(key,))) is due
 
 
+@pytest.mark.parametrize(
+    ("change", "due"),
+    [
+        ({"status": {"active": 2}}, LATER),
+        ({"status": {"conditions": [{"type": "Complete", "status": "True"}]}}, SOON),
+        ({"spec": {"parallelism": 3}}, SOON),
+    ],
+)
+def test_counts_in_the_status_of_a_job_are_gathered(change: dict[str, object], due: Urgency) -> None:
+    """The status of a Job changes with nearly every pod, and no dialect reads how many pods are active."""
+    cache, key = FedCache(), ("batch", "Job", "default", "j")
+    urgencies = Urgencies(cache, ReadYourWrites())
+    metadata = {"name": "j", "namespace": "default", "resourceVersion": "1"}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {}, "status": {}}
+    cache.put_job(job)
+    assert urgencies.of(News(objects=(key,))) is SOON, "no reconcile has read it"
+    before = replace(view(GangStore(Sources())), sources=Sources(objects=cache.objects()))
+    urgencies.note([], (), before)
+    cache.put_job({**job, "metadata": {**metadata, "resourceVersion": "2"}, **change})
+    assert urgencies.of(News(objects=(key,))) is due
+
+
 def test_a_gang_that_is_gone_is_waited_for_no_more() -> None:
     cache = FedCache()
     urgencies = Urgencies(cache, ReadYourWrites())
