@@ -130,9 +130,10 @@ class Webhook:
     def forecast(self, manifest: Manifest, seconds: float) -> tuple[str, ...]:
         """Return the forecast of the gang that the manifest describes, as sentences.
 
-        Empty if there is no time, if another review is in flight, or if the forecast fails. So a forecast never prevents
-        an admission. All reviews share the processor time of one Python process, and a forecast takes as long as ten
-        reviews. If 60 Jobs are created at once, forecasts would delay the reviews of the other Jobs and of their pods.
+        Empty if there is no time, if another review is in flight, or if the forecast fails. So a forecast never
+        prevents an admission. All reviews share the processor time of one Python process, and a forecast takes as long
+        as ten reviews. If 60 Jobs are created at once, forecasts would delay the reviews of the other Jobs and of their
+        pods.
 
         :param seconds: how long the forecast may take.
         """
