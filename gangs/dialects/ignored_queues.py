@@ -7,11 +7,14 @@ would start beyond the quota and no message would say so.
 from dataclasses import replace
 
 from gangs.dialects.protocol import Charging, Dialect
-from gangs.dialects.table import OWN
+from gangs.dialects.table import DIALECTS, OWN
 from gangs.manifests import pod_ref
 from gangs.model import Advice, Gang, Reading
 from gangs.sources import Queues
 from gangs.workloads.jobs import controller_of
+
+_WITH_QUEUES = frozenset((OWN, *(each.name for each in DIALECTS if isinstance(each, Charging))))
+"""The names of the dialects whose gangs use quota."""
 
 
 def with_ignored_queues(reading: Reading, dialect: Dialect, queues: Queues) -> Reading:
@@ -21,7 +24,7 @@ def with_ignored_queues(reading: Reading, dialect: Dialect, queues: Queues) -> R
     for quota, so they get none. Gangs of dialects with queues, and of Phalanx's own dialect, are checked by the
     dialects.
     """
-    if dialect.name == OWN or isinstance(dialect, Charging):
+    if dialect.name in _WITH_QUEUES:
         return reading
     found = [advice for gang in reading.gangs for advice in _ignored(gang, queues)]
     return replace(reading, advice=(*reading.advice, *found)) if found else reading
