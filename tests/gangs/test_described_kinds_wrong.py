@@ -126,7 +126,7 @@ def test_the_webhook_is_not_asked_about_exactly_these_groups() -> None:
         if each["name"] == "described-workloads.phalanx.dev"
     ]
     said = {each["name"]: each["expression"] for each in text}
-    groups = said["is-of-an-operator"].partition("in [")[2].partition("]")[0]
+    groups = said["asks-to-be-a-gang"].partition("in [")[2].partition("]")[0]
     assert {each.strip(" '\n") for each in groups.split(",")} == set(NOT_ASKED)
     definition = yaml.safe_load((MANIFESTS / "crds" / "phalanx" / "workloadkinds.yaml").read_text())
     spec = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
