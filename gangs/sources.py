@@ -211,9 +211,9 @@ class Sources:
     def changed(self, changes: Mapping[ObjectKey, Manifest | None]) -> "Sources":
         """Return a copy of the sources with these objects added or replaced; None removes an object.
 
-        Use the copy for a short time only (`Catalog.changed`).
+        Without changes, return the sources themselves. Use a copy for a short time only (`Catalog.changed`).
         """
-        return replace(self, objects=self.catalog.changed(changes, briefly=True))
+        return replace(self, objects=self.catalog.changed(changes, briefly=True)) if changes else self
 
     def pods_of(self, job: Job) -> list[Pod]:
         """Return the pods that the Job controls, in the order of `pods`. The first call indexes all pods by Job."""

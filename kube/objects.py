@@ -7,6 +7,7 @@ A field has the Kubernetes API's name in snake case. An absent field has the API
 written, and `kube.quantities` parses them.
 """
 
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -17,6 +18,20 @@ class Struct(msgspec.Struct, frozen=True, rename="camel", gc=False, omit_default
 
     Python's garbage collector does not track the objects (`gc=False`), because they contain no reference cycles.
     """
+
+
+def prepare_decoding() -> None:
+    """Build msgspec's decoding tables of all imported struct types. Call this before several threads decode objects.
+
+    msgspec builds the table of a type at its first use, without a lock (msgspec 0.22). If two threads use a type for
+    the first time at once, one of them may read an unfinished table, which crashes the process.
+    """
+    types: list[type[msgspec.Struct]] = [msgspec.Struct]
+    for struct in types:
+        types += struct.__subclasses__()
+    for struct in types[1:]:
+        with suppress(TypeError):  # the type cannot be decoded, so no thread decodes it
+            msgspec.json.Decoder(struct)
 
 
 class OwnerReference(Struct, frozen=True):

@@ -14,6 +14,42 @@ PEER_CERTIFICATE = "peer_certificate"
 """The key of the client certificate in a request's ASGI state (`ssl.SSLSocket.getpeercert`)."""
 
 
+_CONTINUE = b"HTTP/1.1 100 "
+"""The beginning of the interim answer to a client that waits before it sends its body (`Expect: 100-continue`)."""
+
+
+class _AnswerTransport:
+    """The transport for one answer. It writes the answer's head together with the first part of its body.
+
+    uvicorn writes the two separately. Together they take one TLS record and one packet, which costs both sides less.
+    """
+
+    __slots__ = ("_head", "_transport")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._head: bytes | None = None
+        """The head of the answer until it is written; then empty. None: uvicorn has not written it yet."""
+
+    def write(self, data: bytes) -> None:
+        """Write a part of the answer. The head waits for the next part, which uvicorn writes even if it is empty."""
+        if data.startswith(_CONTINUE) and self._head is None:
+            self._transport.write(data)
+        elif self._head is None:
+            self._head = data
+        else:
+            self._transport.write(self._head + data)
+            self._head = b""
+
+    def close(self) -> None:
+        """Close the connection after the written data is sent."""
+        self._transport.close()
+
+    def is_closing(self) -> bool:
+        """Return whether the connection is closed or being closed."""
+        return self._transport.is_closing()
+
+
 class Protocol(HttpToolsProtocol):
     """The HTTP protocol of one connection after its handshake.
 
@@ -65,6 +101,7 @@ class Protocol(HttpToolsProtocol):
         the last one of the connection.
         """
         super().on_headers_complete()
+        self.cycle.transport = _AnswerTransport(self.transport)  # type: ignore[assignment]  # what uvicorn uses of it
         if self.leaving:
             self.cycle.keep_alive = False
 

@@ -45,15 +45,7 @@ LONGEST_FORECAST = 2.0
 LONGEST_TURN = 0.1
 """The most seconds that an admission waits until the solver is free for its forecast.
 
-If many workloads are created at once, most of them get no forecast. So no `kubectl apply` waits for the plans of other
-workloads.
-"""
-MOST_REVIEWS = 4
-"""The most reviews in flight beside which an admission makes a forecast.
-
-All reviews share the processor time of one Python process. If 60 Jobs are created at once, each forecast delays the
-reviews of the other Jobs. The API server refuses a Job whose review takes longer than its timeout. A review without
-a forecast takes a few milliseconds, so without a burst of Jobs seldom 4 reviews are in flight.
+A dry run may occupy the solver for longer.
 """
 LONGEST_DRY_RUN = 30.0
 """The most seconds for one dry run, whatever the caller's timeout."""
@@ -140,8 +132,10 @@ class Webhook:
     def forecast(self, manifest: Manifest, seconds: float) -> tuple[str, ...]:
         """Return the forecast of the gang that the manifest describes, as sentences.
 
-        Empty if there is no time, if more than `MOST_REVIEWS` reviews are in flight, or if the forecast fails. So a
-        forecast never prevents an admission.
+        Empty if there is no time, if another review is in flight, or if the forecast fails. So a forecast never
+        prevents an admission. All reviews share the processor time of one Python process, and a forecast takes as long
+        as ten reviews. If 60 Jobs are created at once, forecasts would delay the reviews of the other Jobs and of their
+        pods.
 
         :param seconds: how long the forecast may take.
         """
@@ -153,7 +147,7 @@ class Webhook:
             if (awaited := waits(manifest, self.picture)) is not None:
                 self.metrics.forecasts.labels("waiting").inc()
                 return awaited
-            if self.in_flight.count > MOST_REVIEWS:
+            if self.in_flight.count > 1:
                 self.metrics.forecasts.labels("busy").inc()
                 return ()
             with self.slot.taken(min(seconds, LONGEST_TURN)):

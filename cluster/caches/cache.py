@@ -34,7 +34,7 @@ from cluster.volumes import PersistentVolume, PersistentVolumeClaim, StorageClas
 from kube import keys
 from kube.catalog import Catalog, ObjectKey
 from kube.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice, paths
-from kube.objects import Namespace, Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota
+from kube.objects import Namespace, Node, Pod, PodDisruptionBudget, PriorityClass, ResourceQuota, prepare_decoding
 from kube.topology import Topology
 from timing.clock import SYSTEM_CLOCK, Clock
 
@@ -232,6 +232,7 @@ class ClusterCache:
         Discovery starts first. Otherwise a kind that appears between a reflector's request and the first request of
         discovery would not be noticed.
         """
+        prepare_decoding()
         for each in self._own_threads():
             each.start()
 

@@ -5,7 +5,7 @@ The review of a pod also returns the pod's gang, with the pod as a member (`Arri
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 from msgspec import structs
 
@@ -87,14 +87,15 @@ def arrival(manifest: Manifest, sources: Sources) -> Arrival:
     dialect, key = claim
     others = [each for each in sources.pods if not each.metadata.name or each.key != pod.key]
     standing = replace(sources, pods=[*others, pod])
-    pods = [each for each in standing.pods if readable_by(dialect, dialect_of(each, left), left)]
-    reading = read_by(dialect, replace(standing, pods=pods), known_topologies(standing), key)
+    siblings = [each for each in others if readable_by(dialect, dialect_of(each, left), left)]
+    read = standing if len(siblings) == len(others) else replace(standing, pods=[*siblings, pod])
+    reading = read_by(dialect, read, known_topologies(standing), key)
     findings = _about(pod_ref(pod), reading)
     _add_bystanders(pod_ref(pod), key, reading, findings, partial(dialect.pod_keys.naming, pod))
     gang, member = next(((g, m) for g in reading.gangs for m in g.members if m.pod is pod), (None, None))
     if gang is not None:
         ended = succeeded(others, left)
-        gang = replace(gang, succeeded=sum(ended[name] for name in gang.names))
+        gang = replace(gang, succeeded=sum(ended[name] for name in gang.names)) if ended else gang
     return Arrival(findings.faults, findings.advice, gang, member)
 
 
@@ -134,6 +135,7 @@ def _review_object(manifest: Manifest, standing: Sources, left: CededToOthers) -
         checked_topologies(standing, findings, left.to)
         return _about(ref, Reading((), findings.faults, findings.advice))
     pods, topologies_known = pods_by_dialect(standing.pods, left), known_topologies(standing)
+    labelled = cache(lambda: bool(template_labels(manifest, standing)))
     for dialect in DIALECTS:
         known = _has(dialect.group_kinds, group, kind) or (dialect.name == OWN and ROW in manifest)
         if not known and row_of(manifest) is None:
@@ -147,7 +149,7 @@ def _review_object(manifest: Manifest, standing: Sources, left: CededToOthers) -
             findings.take((), [left.advice(dialect.name, ref)] if asks else ())
             continue
         findings.take(about.faults, about.advice)
-        if known and (not workload or _asks_of(dialect, manifest, standing, left)):
+        if known and (not workload or labelled() or _named_in(dialect, manifest, left)):
             _add_bystanders(ref, key, reading, findings)
     _review_templates(ref, standing.objects[key_of(manifest)], standing, left, findings)
     return findings
@@ -189,16 +191,10 @@ def _has(kinds: Sequence[ResourceKind], group: str, kind: str) -> bool:
     return any((each.group, each.kind) == (group, kind) for each in kinds)
 
 
-def _asks_of(dialect: Dialect, workload: Manifest, sources: Sources, left: CededToOthers) -> bool:
-    """Whether a workload asks to be a gang, in any dialect, or its pods name a gang in this dialect.
-
-    For Phalanx's own dialect, a gang that the pods name does not count.
-    """
-    if template_labels(workload, sources):
-        return True
-    claims = [dialect_of(pod, left) for pod in example_pods(workload)]
-    any_of_it = any(claim is not None and claim[0] is dialect for claim in claims)
-    return any_of_it and dialect.name != OWN
+def _named_in(dialect: Dialect, workload: Manifest, left: CededToOthers) -> bool:
+    """Whether a workload's pods name a gang in this dialect. In Phalanx's own dialect, such a gang does not count."""
+    claims = (dialect_of(pod, left) for pod in example_pods(workload) if dialect.name != OWN)
+    return any(claim is not None and claim[0] is dialect for claim in claims)
 
 
 def _about(ref: ObjectRef, reading: Reading) -> Findings:

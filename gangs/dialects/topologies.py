@@ -86,7 +86,9 @@ def _all_known(sources: Sources, findings: Findings, left: Container[str]) -> li
     for dialect in DIALECTS:
         found = dialect.topologies(sources, others if dialect.name in left else wrong)
         resources = {kind.describes: kind.resources for kind in dialect.topology_kinds if kind.describes}
-        described += [(dialect.topology_kinds, replace(each, resources=resources.get(each.kind, ()))) for each in found]
+        for each in found:
+            listed = resources.get(each.kind, ())
+            described.append((dialect.topology_kinds, replace(each, resources=listed) if listed else each))
     all_known = node_pools.tied(described, sources, wrong)
     findings.take(wrong.faults, wrong.advice)
     if wrong.faults or others.faults:

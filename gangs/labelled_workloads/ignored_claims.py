@@ -41,7 +41,7 @@ def with_ignored_claims(reading: Reading, sources: Sources) -> Reading:
         faults += wrong
         above = any(value == "true" for ref, value in said.items() if ref.kind != "Pod")
         if not wrong:
-            gangs.append(replace(gang, ignores_claims=above or _on_every_pod(gang)))
+            gangs.append(replace(gang, ignores_claims=True) if above or _on_every_pod(gang) else gang)
     return replace(reading, gangs=tuple(gangs), faults=tuple(dict.fromkeys(faults)))
 
 

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 from gangs.findings import Findings
 from gangs.manifests import ref_of, spec_of
-from gangs.model import Manifest, ObjectRef
+from gangs.model import Fault, Manifest, ObjectRef
 from gangs.phalanx.spec import LevelSpec, TopologySpec
 from gangs.topology.level_labels import check_label_keys, check_number
+from kube.kept_objects import computed_once
 from kube.topology import HOSTNAME_LABEL, DeviceLevel, Level, Topology
 
 _ATTRIBUTE = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?/[A-Za-z_][A-Za-z0-9_]{0,31}")
@@ -22,20 +23,27 @@ NODE_LEVEL = "node"
 
 def topology_of(manifest: Manifest, findings: Findings) -> Topology | None:
     """Return the topology that a manifest describes; None if it is invalid. Faults go to `findings`."""
+    topology, faults = _described(manifest)
+    findings.take(faults)
+    return topology
+
+
+@computed_once
+def _described(manifest: Manifest) -> tuple[Topology | None, Sequence[Fault]]:
+    """Return the topology that a manifest describes, or None if it is invalid, and the faults of the manifest."""
+    findings = Findings()
     ref, spec = ref_of(manifest), spec_of(manifest, TopologySpec, findings)
-    if spec is None:
-        return None
-    before = len(findings.faults)
-    _check(ref, spec.levels, findings)
-    if len(findings.faults) > before:
-        return None
+    if spec is not None:
+        _check(ref, spec.levels, findings)
+    if spec is None or findings.faults:
+        return None, findings.faults
     levels = [Level(each.name, (each.node_label,)) for each in spec.levels if each.node_label]
     below = tuple(DeviceLevel(each.name, (each.device_attribute,)) for each in spec.levels if each.device_attribute)
     listed = bool(levels) and levels[-1].label_keys == (HOSTNAME_LABEL,)
     if not listed:
         taken = any(each.named_by(NODE_LEVEL) for each in levels) or any(each.named_by(NODE_LEVEL) for each in below)
         levels.append(Level(HOSTNAME_LABEL if taken else NODE_LEVEL, (HOSTNAME_LABEL,)))
-    return Topology(ref.name, KIND, tuple(levels), hostname_listed=listed, below=below)
+    return Topology(ref.name, KIND, tuple(levels), hostname_listed=listed, below=below), ()
 
 
 def _check(ref: ObjectRef, levels: Sequence[LevelSpec], findings: Findings) -> None:

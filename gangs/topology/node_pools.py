@@ -44,7 +44,7 @@ def tied(described: Iterable[Described], sources: Sources, findings: Findings) -
         findings.take(own.faults)
         if own.faults:
             continue
-        left.append(replace(topology, pools=pools))
+        left.append(replace(topology, pools=pools) if pools else topology)
         if pools and manifest is not None:
             found.append((_age(manifest), manifest, left[-1]))
     refused = _rivals(sorted(found, key=lambda each: each[0]), findings)

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from manual_clock import ManualClock
-from pictures import Manifest, StillPicture, node, pod, pod_group
+from pictures import Manifest, StillPicture, job, node, pod, pod_group
 
 from gangs.dialects.reading import described
 from gangs.manifests import key_of
 from gangs.sources import Sources
-from webhook.forecasts.forecasting import waits
+from webhook.forecasts.forecasting import forecast, waits
 from webhook.forecasts.recent_gangs import CHEAP_SECONDS, REST, RecentGangs
 from webhook.forecasts.slots import BusyError, SolveSlot
 
@@ -114,6 +114,25 @@ def test_a_group_without_its_pods_is_told_what_it_waits_for_while_nobody_can_rea
     with SolveSlot(waiting=0).taken(1.0):
         assert waits(pod_group("late", 3), picture) == ("gang default/late: waits for 3 more pods: 0 of 3 exist",)
     assert picture.times == 0
+
+
+@pytest.mark.parametrize(
+    ("cpu", "priority", "readings"),
+    [
+        pytest.param(1, 0, 0, id="fits beside pods of its own priority"),
+        pytest.param(6, 0, 0, id="does not fit beside pods of its own priority"),
+        pytest.param(6, 5, 1, id="fits if a pod of lower priority is evicted"),
+    ],
+)
+def test_a_forecast_reads_all_gangs_only_if_its_plan_depends_on_them(cpu: int, priority: int, readings: int) -> None:
+    running = pod("p", nodeName="n1", priority=0, labels={"pod-group.scheduling.sigs.k8s.io": "llm"})
+    picture = Asked([pod_group()], nodes=[node("n1")], pods=[running])
+    asking = job(pods=1, annotations={"phalanx.dev/gang": "true"})
+    asking["spec"]["template"]["spec"]["priority"] = priority
+    asking["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = str(cpu)
+    (said, *_) = forecast(asking, picture, RecentGangs(), 10.0)
+    assert (" fits " in said) == (cpu == 1 or priority > 0), said
+    assert picture.times == readings
 
 
 def test_the_gang_of_one_object_is_found_without_reading_the_others() -> None:

@@ -50,6 +50,26 @@ def test_an_idle_connection_is_answered_when_it_asks_at_last(server: RunningServ
         assert connection.getresponse().status == 200
 
 
+def test_head_and_body_of_an_answer_come_in_one_tls_record(server: RunningServer) -> None:
+    """Python's `recv` on a TLS socket returns the data of one record."""
+    with contextlib.closing(server.connect()) as connection:
+        assert connection.sock is not None
+        for _ in range(2):
+            connection.sock.sendall(HEAD + b"Content-Length: 2\r\n\r\n{}")
+            head, _, body = connection.sock.recv(65536).partition(b"\r\n\r\n")
+            assert (head.partition(b"\r\n")[0], body) == (b"HTTP/1.1 200 OK", b"{}")
+
+
+def test_a_client_may_wait_for_the_interim_answer_before_it_sends_the_body(server: RunningServer) -> None:
+    with contextlib.closing(server.connect()) as connection:
+        assert connection.sock is not None
+        connection.sock.sendall(HEAD + b"Content-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+        assert connection.sock.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sock.sendall(b"{}")
+        head, _, body = connection.sock.recv(65536).partition(b"\r\n\r\n")
+        assert (head.partition(b"\r\n")[0], body) == (b"HTTP/1.1 200 OK", b"{}")
+
+
 HEAD = b"POST /mutate HTTP/1.1\r\nHost: x\r\n"
 HELLO = b"\x16\x03\x01\x02\x00\x01\x00"
 """The beginning of a ClientHello."""

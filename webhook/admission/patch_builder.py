@@ -14,6 +14,8 @@ from gangs.model import Fault
 from webhook.errors import Unavailable
 
 Operation = Mapping[str, Any]
+_APPLYING = {"add": jsonpatch.AddOperation, "remove": jsonpatch.RemoveOperation}
+"""By the value of `op`: the class that applies such an operation to an object."""
 
 
 class PatchBuilder:
@@ -63,7 +65,9 @@ class PatchBuilder:
         """
         operations = tuple(self._operations)
         try:
-            result = jsonpatch.JsonPatch(operations).apply(_copied(self._original), in_place=True)
+            result = _copied(self._original)
+            for operation in operations:  # `JsonPatch.apply` would decode each operation twice
+                result = _APPLYING[operation["op"]](operation).apply(result)
         except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, TypeError) as error:
             raise Unavailable(f"the change to this object would not apply: {error}") from error
         if result != self._object:

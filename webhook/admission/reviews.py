@@ -137,7 +137,8 @@ def decode(body: bytes) -> AdmissionRequest:
         raise BadReview(f"expected {API_VERSION} {KIND}, got {review.api_version} {review.kind}")
     for name, each in (("object", review.request.object), ("oldObject", review.request.old_object)):
         try:
-            msgspec.convert(each, Identity | None)
+            if each is not None:
+                msgspec.convert(each, Identity)
         except msgspec.ValidationError as error:
             raise BadReview(f"request.{name} is no object of Kubernetes: {error}") from error
     return review.request

@@ -6,6 +6,7 @@ first, so the gang may get another plan than its forecast.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 from gangs.dialects.claims import ceded_to_others
 from gangs.dialects.expanding import missing_pods
@@ -26,8 +27,7 @@ from planning.planner import plan_gang, waiting
 from planning.planning_options import PlanningOptions
 from planning.quota.usage import NO_USAGE, usage_of
 from solver.problem import Limits
-from timing.limit import TimeLimit
-from webhook.forecasts.recent_gangs import RecentGangs
+from webhook.forecasts.recent_gangs import RecentGangs, RunningGangsOnDemand
 from webhook.picture import Picture
 
 
@@ -51,7 +51,7 @@ def forecast(manifest: Manifest, picture: Picture, others: RecentGangs, seconds:
     """Return the forecast of the gang that `manifest` describes, as sentences; empty if it describes no gang.
 
     :param manifest: a group object or a workload as it is about to be stored, free of faults.
-    :param others: the other gangs of the cluster.
+    :param others: the other gangs of the cluster. They are read only if the plan depends on them.
     :param seconds: how long reading the other gangs and solving may take.
     :raises BusyError: the other gangs could not be read in that time.
     """
@@ -73,20 +73,20 @@ def messages_for(
     another gang.
 
     :param gang: the gang with the reviewed change, which the same gang in `others` may lack.
-    :param seconds: how long reading the other gangs and solving may take.
+    :param seconds: how long reading the other gangs and solving may take: each at most half of the time.
     :raises BusyError: the other gangs could not be read in that time.
     """
-    left = TimeLimit(seconds)
     gang = by_setting(gang, placeholders=sources.placeholders)
     topologies, snapshot = known_topologies(sources), picture.snapshot()
     decision = waiting(gang, snapshot, topologies)
     if decision is None:
-        known = others.of(picture, seconds)
         snapshot = with_promised(snapshot, promised_by(sources.sought(GROUP, "Gang", with_plans, True)))  # noqa: FBT003 -- the value sought
+        half = seconds / 2  # the plan may read the other gangs at any time, before the solve or after it
+        known = cache(lambda: others.of(picture, half))
         options = PlanningOptions(
-            running_gangs=known.running,
-            usage=NO_USAGE if gang.account is None else usage_of(known.reading.gangs, snapshot),
-            limits=Limits(seconds=left.seconds),
+            running_gangs=RunningGangsOnDemand(lambda: known().running),
+            usage=NO_USAGE if gang.account is None else usage_of(known().reading.gangs, snapshot),
+            limits=Limits(seconds=half),
         )
         decision = plan_gang(gang, snapshot, topologies, options)
     return _sentences(gang, decision)

@@ -1,12 +1,13 @@
 """Caches all gangs of the cluster, because the forecast of one gang depends on the other gangs."""
 
 import threading
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 from gangs.incremental.reading_apart import read_apart
 from gangs.model import Reading
-from planning.framing.running_gangs import RunningGangs, running_gangs
+from planning.framing.running_gangs import RunningGang, RunningGangs, running_gangs
 from timing.clock import SYSTEM_CLOCK, Clock
 from timing.duty_cycle import DutyCycle
 from webhook.forecasts.slots import BusyError
@@ -26,6 +27,32 @@ class Known(NamedTuple):
 
     reading: Reading
     running: RunningGangs
+
+
+class RunningGangsOnDemand(Mapping[str, RunningGang]):
+    """The gang of each running pod (`RunningGangs`), from a function that is called at each look-up.
+
+    So a forecast reads all gangs of the cluster only if its plan depends on them. A plan looks up the gangs of pods
+    that may be evicted, which have a lower priority. It also looks up the gangs of pods that it names in the reason for
+    a rejection.
+
+    :param read: returns the gangs of all running pods, and is fast after its first call.
+    """
+
+    def __init__(self, read: Callable[[], RunningGangs]) -> None:
+        self._read = read
+
+    def __getitem__(self, pod: str) -> RunningGang:
+        """Return the gang of a running pod, which is given as `namespace/name`."""
+        return self._read()[pod]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over all running pods of gangs, as `namespace/name`."""
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        """Return the number of running pods of gangs."""
+        return len(self._read())
 
 
 class RecentGangs:
