@@ -9,6 +9,7 @@ import msgspec
 
 from cluster.devices.capacity import amounts_asked, written
 from cluster.devices.claims import Devices, PodClaim
+from cluster.devices.extended_resources import converted_entry
 from kube.devices import (
     GROUP,
     DeviceConstraint,
@@ -130,6 +131,12 @@ class NotPlannedError(Exception):
     """A pod asks for devices in a way that Phalanx does not plan. The text, a part of a message, says in which way."""
 
 
+class ClaimTooLargeError(NotPlannedError):
+    """A claim asks for more devices than one claim can get, so no scheduler allocates it. The text is the claim, with
+    the field that asks for the devices.
+    """
+
+
 @dataclass(slots=True)
 class DemandTable:
     """Computes the demand of each pod for devices. Pods with equal claims share one result."""
@@ -177,7 +184,7 @@ class DemandTable:
         spec = _spec_of(each).devices
         requests = tuple(self._request(one) for one in spec.requests)
         if sum(min(one.count for one in alternatives) for alternatives in requests) > MOST_IN_CLAIM:
-            raise NotPlannedError(f"a claim for more than {MOST_IN_CLAIM} devices, which no claim can get")
+            raise ClaimTooLargeError(_written_in(pod, each))
         constraints = tuple(_constraint(one) for one in spec.constraints)
         own = each.claim is None or _of_template(each.claim)
         name = each.claim.metadata.name if each.claim is not None else ""
@@ -205,6 +212,15 @@ class DemandTable:
         if capacity:
             label += f" with {' and '.join(f'{amount} of {name}' for name, amount in written(dict(capacity)))}"
         return Kind((*_expressions(of_class), *own), request.tolerations, label, capacity)
+
+
+def _written_in(pod: Pod, claim: PodClaim) -> str:
+    """Return the object and the field in which the user wrote the requests of a pod's claim, for messages."""
+    if claim.entry == converted_entry(pod):
+        return "spec.containers[*].resources"
+    if claim.template is not None:
+        return f"ResourceClaimTemplate {claim.template.metadata.name}: spec.spec.devices.requests"
+    return f"ResourceClaim {claim.claim.metadata.name if claim.claim is not None else ''}: spec.devices.requests"
 
 
 def _amounts(request: ExactDeviceRequest) -> tuple[tuple[str, Decimal], ...]:

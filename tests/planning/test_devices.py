@@ -525,7 +525,7 @@ def test_a_claim_never_gets_more_devices_than_the_api_server_accepts(count: int,
     run = scenes.solved(scenes.nodes("r1: n1", ["rack"]), *parts, asked, scenes.gang(minMember=2), members)
     (decision,) = run.decisions
     assert decision.outcome is Outcome.WAITING
-    assert "a claim for more than 32 devices, which no claim can get" in decision.message
+    assert "pods llm-0..1 ask for more than 32 devices in one claim (ResourceClaimTemplate one: " in decision.message
 
 
 def test_an_alternative_of_any_number_is_passed_over() -> None:
