@@ -29,7 +29,9 @@ from kube.topology import Topology
 from planning.devices.by_number import limiting_sets, numbers_of
 from planning.devices.by_search import Profile, Profiles
 from planning.devices.demands import (
+    MOST_USERS,
     ClaimDemand,
+    ClaimOfTooManyPodsError,
     DemandTable,
     NotPlannedError,
     PodDemand,
@@ -553,6 +555,8 @@ def _sharing(
     for name, each in users.items():
         if len(each) == 1:
             continue
+        if len(each) > MOST_USERS:
+            raise ClaimOfTooManyPodsError(f"ResourceClaim {name.partition('/')[2]}")
         gang = each[0][0]
         keys, sets = {member.pod.key for _, member in each}, frozenset(member.pod_set for _, member in each)
         whole = {member.pod.key for member in gang.members if member.pod_set in sets}

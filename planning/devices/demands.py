@@ -26,6 +26,8 @@ ALL = "All"
 EXACT = "ExactCount"
 MOST_IN_CLAIM = 32
 """The most devices of one claim (API: AllocationResultsMaxSize)."""
+MOST_USERS = 256
+"""The most pods that use one claim (API: ResourceClaimReservedForMaxSize)."""
 
 
 class Kind(NamedTuple):
@@ -137,6 +139,12 @@ class ClaimTooLargeError(NotPlannedError):
     """
 
 
+class ClaimOfTooManyPodsError(NotPlannedError):
+    """More pods use a claim than `status.reservedFor` can have, so no scheduler can start all of them. The text is the
+    claim.
+    """
+
+
 @dataclass(slots=True)
 class DemandTable:
     """Computes the demand of each pod for devices. Pods with equal claims share one result."""
@@ -160,7 +168,10 @@ class DemandTable:
 
     def _demand(self, pod: Pod) -> PodDemand:
         claims, pins = list[ClaimDemand](), list[NodeSelector]()
+        named = dict[str, PodClaim]()  # two entries of a pod may name one claim
         for each in self.devices.claims_of(pod):
+            if each.claim is not None and named.setdefault(each.claim.key, each) is not each:
+                continue
             planned = self.devices.planned_node(each.claim)
             if planned:
                 pins.append(_only(planned))

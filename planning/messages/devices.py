@@ -39,6 +39,9 @@ def _too_large(claim: ClaimTooLarge) -> str:
     """Return which claim is too large, and how the user can split it. No annotation helps, because the stock scheduler
     could not serve the claim either.
     """
+    if claim.unit == "pods":
+        several = f"{_pods(claim.pods, 'uses', 'use')} {claim.written_in} (spec.resourceClaims)"
+        return f"{several}, and at most {claim.most} pods can use one claim; use several claims, or a template"
     number = str(claim.number) if claim.number else f"more than {claim.most}"
     what = f"{number} devices in one claim ({claim.written_in}"
     remedy = "ask for fewer devices"

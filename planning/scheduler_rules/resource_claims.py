@@ -16,7 +16,15 @@ from kube.objects import Pod
 from kube.topology import Topology
 from planning.decision import WaitReason
 from planning.devices.columns import device_columns
-from planning.devices.demands import MOST_IN_CLAIM, ClaimTooLargeError, DemandTable, NotPlannedError, missing
+from planning.devices.demands import (
+    MOST_IN_CLAIM,
+    MOST_USERS,
+    ClaimOfTooManyPodsError,
+    ClaimTooLargeError,
+    DemandTable,
+    NotPlannedError,
+    missing,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +32,9 @@ class ClaimTooLarge:
     """A claim that the API server does not accept, or to which no scheduler allocates devices, because of its size.
 
     `pods`: names of the pods with such a claim. `written_in`: the field that asks for the devices, and the object if it
-    is not the pod. `unit`: "devices" or "requests". `number`: how many of these the claim asks for; 0 if only known to
-    be more than `most`. `converted`: whether the claim would replace the pod's requests for extended resources.
+    is not the pod. `unit`: "devices", "requests", or "pods" that use the claim. `number`: how many of these the claim
+    asks for; 0 if only known to be more than `most`. `converted`: whether the claim would replace the pod's requests for
+    extended resources.
     """
 
     pods: tuple[str, ...]
@@ -76,8 +85,8 @@ def unplanned_devices(gang: Gang, snapshot: Snapshot, topology: Topology | None)
     because = ""
     if claiming and snapshot.devices is not None:
         error = _not_planned(gang, snapshot, topology)
-        if isinstance(error, ClaimTooLargeError):
-            return UnplannedDevices(gang.source, too_large=_too_many_devices(pods, snapshot.devices))
+        if isinstance(error, ClaimTooLargeError | ClaimOfTooManyPodsError):
+            return UnplannedDevices(gang.source, too_large=_too_large(error, pods, snapshot.devices))
         because = str(error or "")
         claiming = claiming if because else ()
     of_nodes, classes = snapshot.allocatable_resources, snapshot.device_classes
@@ -122,20 +131,27 @@ def _too_many_requests(pods: Sequence[Pod], needed: Mapping[str, Mapping[str, st
     return ClaimTooLarge(tuple(found), written_in, "requests", MOST_REQUESTS, number=most, converted=True)
 
 
-def _too_many_devices(pods: Sequence[Pod], devices: Devices) -> ClaimTooLarge | None:
-    """Return the claim of these pods that asks for too many devices; None if there is none."""
-    table, found = DemandTable(devices), dict[str, str]()
+def _too_large(
+    error: ClaimTooLargeError | ClaimOfTooManyPodsError, pods: Sequence[Pod], devices: Devices
+) -> ClaimTooLarge:
+    """Return the claim of these pods that the error is about, with the pods that have it."""
+    if isinstance(error, ClaimOfTooManyPodsError):
+        used = {pod.metadata.name: [each.claim for each in devices.claims_of(pod)] for pod in pods}
+        users = (
+            pod
+            for pod, claims in used.items()
+            if any(claim is not None and f"ResourceClaim {claim.metadata.name}" == str(error) for claim in claims)
+        )
+        return ClaimTooLarge(tuple(users), str(error), "pods", MOST_USERS)
+    table, names = DemandTable(devices), list[str]()
     for pod in pods:
-        with suppress(NotPlannedError):
-            try:
-                table.of(pod)
-            except ClaimTooLargeError as error:
-                found[pod.metadata.name] = str(error)
-    if not found:
-        return None
-    first = next(iter(found.values()))
-    names = tuple(name for name, each in found.items() if each == first)
-    return ClaimTooLarge(names, first, "devices", MOST_IN_CLAIM, converted=first.startswith("spec."))
+        try:
+            table.of(pod)
+        except ClaimTooLargeError as other:
+            names += [pod.metadata.name] if str(other) == str(error) else []
+        except NotPlannedError:
+            continue
+    return ClaimTooLarge(tuple(names), str(error), "devices", MOST_IN_CLAIM, converted=str(error).startswith("spec."))
 
 
 def _level_without_claims(gang: Gang, topology: Topology | None) -> str:

@@ -406,6 +406,31 @@ def test_a_claim_of_which_only_some_pods_make_use_is_named() -> None:
     assert "a claim that only some of the pods share" in decision.message
 
 
+@pytest.mark.parametrize("number", [256, 257])
+def test_a_claim_is_used_by_as_many_pods_as_the_api_server_accepts(number: int) -> None:
+    """`status.reservedFor` has at most 256 entries, so no scheduler could start one pod more."""
+    there = one_node(1)
+    for each in there:
+        if each["kind"] == "Node":
+            each["status"]["allocatable"]["pods"] = "300"
+    named = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "common"}]}
+    pods = members(number, cpu=0, **named)
+    decision = decided(there, devices.claim("common"), scenes.gang(minMember=number), pods)
+    if number == 257:
+        assert decision.message.endswith(
+            "stays gated: pods llm-0..256 use ResourceClaim common (spec.resourceClaims), and at most 256 pods can use "
+            "one claim; use several claims, or a template"
+        )
+    else:
+        assert decision.outcome is Outcome.PLACED, decision.message
+
+
+def test_two_entries_of_a_pod_that_name_one_claim_need_its_devices_once() -> None:
+    both = [{"name": name, "resourceClaimName": "common"} for name in "ab"]
+    decision = decided(one_node(1), devices.claim("common"), scenes.gang(minMember=1), members(1, resourceClaims=both))
+    assert got(decision) == ["n3/gpu-0"]
+
+
 def sharing(*names: str) -> list[scenes.Manifest]:
     """Running pods of n3 that use gpu-0 by one claim."""
     entry = [{"name": "gpu", "resourceClaimName": "common"}]
