@@ -137,8 +137,10 @@ def _plan(
 def _evicting_together(
     gang: Gang, snapshot: Snapshot, framing: Framing, answer: Answer, options: PlanningOptions
 ) -> tuple[Framing, Answer]:
-    """Return the problem and the answer. If there is no plan, and what evictions free of devices is not exact, look for
-    a plan that evicts pods together (`planning.framing.evicted_together`); if there is one, return its problem and it.
+    """Return a plan that evicts pods together (`planning.framing.evicted_together`), with its problem.
+
+    Without such a plan, return `framing` and `answer` unchanged, and also if `answer` is a plan already. Such a plan is
+    sought only if the amounts of devices that evictions free are not exact.
 
     The goal `gangsBroken` counts the real gangs only.
     """

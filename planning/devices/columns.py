@@ -232,8 +232,8 @@ _Evicted = TypeVar("_Evicted", bound=Hashable)
 
 
 def at_least(pods: Sequence[_Evicted], found: Mapping[tuple[_Evicted, ...], IntColumn]) -> dict[_Evicted, IntColumn]:
-    """Return an amount of each resource for each pod or group of pods, such that the evictions of any set of them free
-    at least the sum of their amounts. The first ones get the largest possible amounts.
+    """Return an amount of each resource for each pod or group of pods. The evictions of any set of them free at least
+    the sum of their amounts. The first ones get the largest possible amounts.
 
     `found`: by set of evicted pods or groups, the amounts on the node after their evictions.
     """

@@ -140,8 +140,8 @@ def _groups(columns: DeviceColumns, profiles: Profiles, node: str, pods: Sequenc
 def _first_group(
     columns: DeviceColumns, profiles: Profiles, node: str, gone: Sequence[str], left: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the shortest beginning of `left` after whose eviction the node can serve more members, without the pods
-    that are not needed for it; empty if there is none.
+    """Return the first pods of `left` after whose evictions the node can serve more members, without pods that are not
+    needed for this. Empty if there are no such pods.
 
     :param gone: pods that are evicted already.
     """

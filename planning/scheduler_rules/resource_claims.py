@@ -33,8 +33,8 @@ class ClaimTooLarge:
 
     `pods`: names of the pods with such a claim. `written_in`: the field that asks for the devices, and the object if it
     is not the pod. `unit`: "devices", "requests", or "pods" that use the claim. `number`: how many of these the claim
-    asks for; 0 if only known to be more than `most`. `converted`: whether the claim would replace the pod's requests for
-    extended resources.
+    asks for; 0 if only known to be more than `most`. `converted`: whether the claim would replace the requests for
+    extended resources in the pod.
     """
 
     pods: tuple[str, ...]
