@@ -5,6 +5,7 @@ device is not in that problem. If that problem has no plan, a second one is stat
 together or not at all. The second problem leaves evictions out, too, so its plan is valid but not proven optimal.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -45,30 +46,49 @@ def evicted_together(
     """Return which of the evictable pods are evicted together, so that devices become free.
 
     :param nodes: the names of the snapshot's nodes.
-    :param running: the gangs of running pods. A group with a pod of a gang frees nothing here, unless the gang consists
-        of pods of the group.
+    :param running: the gangs of running pods. A group with pods of a gang frees nothing here, unless the gang is
+        evicted as a whole, too.
     """
     amounts = {name: [0] * len(pods.keys) for name in columns.names}
     order = {key: place for place, key in enumerate(pods.keys)}
     by_node: dict[str, list[str]] = {}
-    for key in sorted(columns.devices.uses_of.keys() & order.keys(), key=lambda key: (pods.priority[order[key]], key)):
+    concerned = (columns.devices.uses_of.keys() & order.keys()) - columns.gone
+    for key in sorted(concerned, key=lambda key: (pods.priority[order[key]], key)):
         by_node.setdefault(nodes[int(pods.node[order[key]])], []).append(key)
-    sizes: dict[GangKey, int] = {}
-    for gang in running.values():
-        sizes[gang.key] = sizes.get(gang.key, 0) + 1
+    sizes = Counter(gang.key for gang in running.values())
     added: dict[str, RunningGang] = {}
     cheapest = sorted(by_node, key=lambda node: max(int(pods.priority[order[key]]) for key in by_node[node]))
     for node in cheapest if columns.profiles is None else cheapest[:_MOST_NODES]:
         for group, freeing in _on_node(columns, node, by_node[node]):
-            own = {running[pod].key for pod in group if pod in running}
-            if own and sum(sizes[each] for each in own) != len(group):
+            tied = _tied(group, running, sizes)
+            if tied is None:
                 continue
-            if len(group) > 1 and len(own) != 1:
-                key = GangKey("", "", f"devices of {group[0]}")
-                added |= {pod: RunningGang(key, None) for pod in group}
+            added |= tied
             for name, amount in zip(columns.names, freeing, strict=True):
                 amounts[name][order[group[0]]] = amount
-    return EvictedTogether(amounts, {**running, **added}, frozenset(each.key for each in added.values()))
+    groups = frozenset(each.key for each in added.values()) - sizes.keys()
+    return EvictedTogether(amounts, {**running, **added}, groups)
+
+
+def _tied(group: Sequence[str], running: RunningGangs, sizes: Mapping[GangKey, int]) -> dict[str, RunningGang] | None:
+    """Return the entries of `RunningGangs` by which these pods are evicted together; empty if they are so already.
+
+    None if the pods belong to different gangs, or are a part of a gang that could be evicted in part.
+
+    :param sizes: the number of running pods of each gang.
+    """
+    gangs = {each.key: each for pod in group if (each := running.get(pod)) is not None}
+    if len(group) == 1:
+        return {}
+    if not gangs:
+        one = RunningGang(GangKey("", "", f"devices of {group[0]}"), None)
+        return dict.fromkeys(group, one)
+    if len(gangs) > 1 or any(pod not in running for pod in group):
+        return None
+    (gang,) = gangs.values()
+    if len(group) == sizes[gang.key]:
+        return dict.fromkeys(group, RunningGang(gang.key, None))
+    return {} if gang.minimum is None or gang.minimum >= sizes[gang.key] else None
 
 
 def _on_node(columns: DeviceColumns, node: str, pods: Sequence[str]) -> Iterator[tuple[tuple[str, ...], list[int]]]:
@@ -123,7 +143,6 @@ def _groups(columns: DeviceColumns, profiles: Profiles, node: str, pods: Sequenc
     members. No pod of a group could be left out.
     """
     groups, gone, left = list[tuple[str, ...]](), list[str](), list(pods)
-    served = profiles.served(columns.after(node, gone))
     while left and len(groups) < _MOST_GROUPS:
         group = _first_group(columns, profiles, node, gone, left)
         if not group:
@@ -131,9 +150,6 @@ def _groups(columns: DeviceColumns, profiles: Profiles, node: str, pods: Sequenc
         groups.append(group)
         gone += group
         left = [pod for pod in left if pod not in group]
-        before, served = served, profiles.served(columns.after(node, gone))
-        if served == before:
-            break
     return groups
 
 

@@ -474,6 +474,34 @@ def test_a_gang_that_is_evicted_whole_frees_the_devices_of_its_claim() -> None:
     assert goal(decision, "gangsBroken") == 1
 
 
+@pytest.mark.parametrize(("minimum", "elsewhere", "victims"), [(1, 0, 2), (1, 1, None), (3, 1, 3)])
+def test_a_gang_whose_pods_share_a_claim_may_be_smaller_afterwards(
+    minimum: int, elsewhere: int, victims: int | None
+) -> None:
+    """Both pods with the claim go. A further pod of the gang may stay only if it could run alone: not planned."""
+    pods = [*sharing("x", "y"), *(scenes.running("z", "n4", cpu=0) for _ in range(elsewhere))]
+    for each in pods:
+        if each["kind"] == "Pod":
+            each["metadata"]["labels"] = {"phalanx.dev/gang": "other"}
+    other = scenes.gang("other", minMember=minimum)
+    run = scenes.solved(one_node(1), other, pods, scenes.gang(minMember=1), members(1, priority=9))
+    (decision,) = run.decisions
+    assert len(decision.evictions) == (victims or 0)
+    assert decision.proof == ("Unproven" if victims is None else "Feasible")
+
+
+def test_the_pod_of_a_gang_whose_own_device_is_needed_is_evicted_beside_pods_that_share_a_claim() -> None:
+    """gpu-0 is shared by a claim, and gpu-1 is of a pod of a gang that another pod keeps running."""
+    pods = [*sharing("x", "y"), *devices.user("z", "n3", "gpu-1"), scenes.running("w", "n4", cpu=0)]
+    for each in pods:
+        if each["metadata"]["name"] in "zw":
+            each["metadata"]["labels"] = {"phalanx.dev/gang": "other"}
+    other = scenes.gang("other", minMember=1)
+    run = scenes.solved(one_node(2), other, pods, scenes.gang(minMember=2), members(2, priority=9))
+    (decision,) = run.decisions
+    assert {each.name for each in decision.evictions} == {"x", "y", "z"}
+
+
 def on_card(*slices: int) -> list[scenes.Manifest]:
     """n3 with one card of four slices: a device for each of these numbers of slices."""
     card = [{"name": "card", "counters": {"slices": {"value": "4"}}}]
