@@ -91,6 +91,16 @@ def test_devices_of_the_class_are_planned(resource: str) -> None:
     assert [(each["request"], each["device"]) for each in report] == [("container-0-request-1", "gpu-0")]
 
 
+@pytest.mark.parametrize("stored", [False, True], ids=["in a dry run", "stored"])
+def test_a_request_for_zero_devices_needs_no_device(*, stored: bool) -> None:
+    """Templates often write `nvidia.com/gpu: 0`. The stock scheduler starts such pods on every node."""
+    pods = asking(2, amount=0)
+    for each in pods if stored else ():
+        each["metadata"]["uid"] = each["metadata"]["name"]
+    decision = decided(cluster(n1=0, n2=0, n3=0, n4=0), providing(), scenes.gang(minMember=2), pods)
+    assert (decision.outcome, decision.proof) == (Outcome.PLACED, "Optimal"), decision.message
+
+
 def test_a_gang_that_ignores_claims_is_planned_without_its_devices() -> None:
     ignoring = scenes.gang(minMember=4)
     ignoring["metadata"]["annotations"] = {"phalanx.dev/ignore-resource-claims": "true"}
