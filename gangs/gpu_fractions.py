@@ -23,8 +23,8 @@ FRACTION_KEYS = (
 _KEYS = frozenset(FRACTION_KEYS)
 _PROBLEM = "asks for a part of a GPU, and the stock scheduler, which starts gangs, does not read it"
 _REMEDY = (
-    "leave it out and ask for whole GPUs (resources.limits), for the devices that MIG makes of one, or for a share of a "
-    "device (spec.resourceClaims)"
+    "leave it out and ask for whole GPUs (resources.limits), for the devices that MIG makes of one, or for a share of "
+    "a device (spec.resourceClaims)"
 )
 
 
