@@ -1,8 +1,8 @@
 """The refusal of GPU fractions: annotations of KAI Scheduler and Run:ai by which a pod asks for a part of a GPU.
 
-The stock scheduler allocates whole devices only. A request for a fraction is therefore a fault. It is never ignored,
-because a pod without the fraction would share its GPU with other users' pods. Source of the keys: KAI Scheduler's
-constants (v0.17).
+The stock scheduler does not read these annotations. It shares devices only between ResourceClaims (consumable
+capacity). A request for a fraction is therefore a fault. It is never ignored, because a pod without the fraction would
+share its GPU with other users' pods. Source of the keys: KAI Scheduler's constants (v0.17).
 """
 
 from collections.abc import Mapping
@@ -21,8 +21,11 @@ FRACTION_KEYS = (
     "gpu-memory.limit",
 )
 _KEYS = frozenset(FRACTION_KEYS)
-_PROBLEM = "asks for a part of a GPU, and the stock scheduler, which starts gangs, gives out whole ones only"
-_REMEDY = "leave it out and ask for whole GPUs (resources.limits), or for the devices that MIG makes of one"
+_PROBLEM = "asks for a part of a GPU, and the stock scheduler, which starts gangs, does not read it"
+_REMEDY = (
+    "leave it out and ask for whole GPUs (resources.limits), for the devices that MIG makes of one, or for a share of "
+    "a device (spec.resourceClaims)"
+)
 
 
 def fractions(ref: ObjectRef, at: str, annotations: Mapping[str, str]) -> list[Fault]:

@@ -238,9 +238,17 @@ def needs_devices(spec: PodSpec) -> bool:
 def extended_resources(spec: PodSpec) -> Iterator[str]:
     """Yield the names of extended resources that containers request, such as nvidia.com/gpu.
 
-    The name of an extended resource has a domain other than kubernetes.io. A name may be yielded several times.
+    The name of an extended resource has a domain other than kubernetes.io. A name may be yielded several times. A
+    request for zero needs nothing, and is left out.
     """
     for container in (*spec.containers, *spec.init_containers):
-        for name in {**container.resources.limits, **container.resources.requests}:
-            if "/" in name and not name.startswith("kubernetes.io/"):
+        for name, quantity in {**container.resources.limits, **container.resources.requests}.items():
+            if "/" in name and not name.startswith("kubernetes.io/") and not _is_zero(name, quantity):
                 yield name
+
+
+def _is_zero(name: str, quantity: str | float) -> bool:
+    try:
+        return amount(name, quantity) == 0
+    except ValueError:  # a quantity that the API server refuses
+        return False

@@ -104,6 +104,7 @@ def _plan(
         return framing
     framed = time.perf_counter()
     answer = _answer(gang, snapshot, framing, limits, known)
+    framing, answer = _evicting_together(gang, snapshot, framing, answer, options)
     if isinstance(answer, NoPlan) and framing.outside and answer is not UNFULFILLED:
 
         def on(changed: Snapshot) -> tuple[Framing, Answer]:
@@ -131,6 +132,30 @@ def _plan(
     if not options.comparing or not uncontested or answer.proof is not Proof.OPTIMAL:
         return decision
     return _compared(decision, framing.problem, answer)
+
+
+def _evicting_together(
+    gang: Gang, snapshot: Snapshot, framing: Framing, answer: Answer, options: PlanningOptions
+) -> tuple[Framing, Answer]:
+    """Return a plan that evicts pods together (`planning.framing.evicted_together`), with its problem.
+
+    Without such a plan, return `framing` and `answer` unchanged, and also if `answer` is a plan already. Such a plan is
+    sought only if the amounts of devices that evictions free are not exact.
+
+    The goal `gangsBroken` counts the real gangs only.
+    """
+    inexact = bool(framing.devices.names) and not framing.exact and len(framing.victims) > 0
+    if isinstance(answer, Plan) or answer is UNFULFILLED or not inexact or options.deadline.over:
+        return framing, answer
+    together = frame(gang, snapshot, framing.topology, running=options.running_gangs, together=True)
+    found = _answer(gang, snapshot, together, options.limits_now())
+    if not isinstance(found, Plan):
+        return framing, answer
+    problem = together.problem
+    broken = {problem.victims[position].gang for position in found.victims} - {None}
+    groups = sum(problem.victim_gangs[one].name in together.groups for one in broken if one is not None)
+    goals = (replace(each, value=each.value - groups) if each.name == "gangsBroken" else each for each in found.goals)
+    return together, replace(found, goals=tuple(goals))
 
 
 def _device_levels_to_drop(

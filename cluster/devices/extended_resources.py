@@ -8,8 +8,9 @@ requests of a gang's member by a claim from a template, with the requests that t
 import hashlib
 from collections import Counter
 from collections.abc import Container as Holding
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import NamedTuple
 
 import msgspec
@@ -107,12 +108,29 @@ def provided_by_classes(spec: PodSpec, classes: Mapping[str, str], allocatable: 
 def conversion_of(spec: PodSpec, provided: Mapping[str, str]) -> Conversion | None:
     """Return the claim that takes the place of the pod's requests for these resources.
 
-    None if nothing is requested of them, or if the claim would have too many requests. As in kube-scheduler, an init
-    container uses the devices of containers that start after it, before it gets devices of its own.
+    None if nothing is requested of them, or if the claim would have more than `MOST_REQUESTS` requests. As in
+    kube-scheduler, an init container uses the devices of containers that start after it, before it gets devices of its
+    own.
 
     :param provided: by resource, the DeviceClass that provides it.
     :raises ValueError: a quantity cannot be parsed.
     """
+    found = _unlimited(spec, provided)
+    return found if 0 < len(found.requests) <= MOST_REQUESTS else None
+
+
+def requests_needed(spec: PodSpec, provided: Mapping[str, str]) -> int:
+    """Return how many requests a claim for the pod's requests for these resources has. It may be more than
+    `MOST_REQUESTS`.
+
+    :param provided: by resource, the DeviceClass that provides it.
+    :raises ValueError: a quantity cannot be parsed.
+    """
+    return len(_unlimited(spec, provided).requests)
+
+
+def _unlimited(spec: PodSpec, provided: Mapping[str, str]) -> Conversion:
+    """Return the claim for the pod's requests for these resources, with any number of requests."""
     containers = (*spec.init_containers, *spec.containers)
     asked = [_asked(each, provided) for each in containers]
     short = [at for at, each in enumerate(spec.init_containers) if each.restart_policy != _SIDECAR]
@@ -127,8 +145,6 @@ def conversion_of(spec: PodSpec, provided: Mapping[str, str]) -> Conversion | No
         requests += found
         for at, each in names.items():
             used.setdefault(containers[at].name, []).extend(each)
-    if not requests or len(requests) > MOST_REQUESTS:
-        return None
     amounts_by_name = {each.name: amounts for each, amounts in zip(containers, asked, strict=True) if amounts}
     return Conversion(tuple(sorted(requests)), {name: tuple(each) for name, each in used.items()}, amounts_by_name)
 
@@ -185,10 +201,19 @@ def _reused(later: Sequence[ClassRequest], wanted: int) -> tuple[list[str], int]
     return found, max(0, wanted)
 
 
+def entry_to_add(spec: PodSpec) -> str:
+    """Return the name of the entry of `spec.resourceClaims` that conversion adds: `CLAIM_ENTRY`, with a number if the
+    pod has an entry of that name. The names of a pod's entries must differ.
+    """
+    taken = {each.get("name") for each in spec.resource_claims}
+    names = (CLAIM_ENTRY if number == 1 else f"{CLAIM_ENTRY}-{number}" for number in count(1))
+    return next(name for name in names if name not in taken)
+
+
 def converted(pod: Pod, conversion: Conversion) -> Pod:
     """Return the pod with the claim in place of its requests for extended resources."""
     amounts = conversion.amounts
-    entry = {"name": CLAIM_ENTRY, "resourceClaimTemplateName": conversion.template}
+    entry = {"name": entry_to_add(pod.spec), "resourceClaimTemplateName": conversion.template}
     spec = replace(
         pod.spec,
         containers=tuple(_without(each, amounts.get(each.name, {})) for each in pod.spec.containers),
@@ -260,7 +285,7 @@ def is_as_written(pod: Pod, claim: ResourceClaimSpec, classes: Mapping[str, str]
 
     A user can write the annotation `CONVERTED`, and create another template with the name that conversion gives.
 
-    :param claim: what the claim of the entry `CLAIM_ENTRY` asks for.
+    :param claim: what the claim of the entry `converted_entry` asks for.
     :param classes: by extended resource, the name of the DeviceClass that provides it.
     """
     record, template = _record(pod), template_of(pod)
@@ -295,13 +320,23 @@ def _record(pod: Pod) -> _Record | None:
     written = (value for amounts in record.containers.values() for value in amounts.values())
     if any(value < 1 for value in (*written, *(each.number for each in record.requests))):
         return None
-    return record if _template_name(record.requests) in _named(pod) else None
+    return record if _entry(pod, record) is not None else None
 
 
-def _named(pod: Pod) -> Iterator[str]:
-    for each in pod.spec.resource_claims:
-        if each.get("name") == CLAIM_ENTRY:
-            yield str(each.get("resourceClaimTemplateName"))
+def converted_entry(pod: Pod) -> str | None:
+    """Return the name of the entry of `spec.resourceClaims` that conversion added; None if the pod is not converted."""
+    record = _record(pod)
+    return None if record is None else _entry(pod, record)
+
+
+def _entry(pod: Pod, record: _Record) -> str | None:
+    """Return the name of the pod's entry with the template of these requests; None if there is none.
+
+    The template decides, not the name of the entry: a user may have an entry with the name that conversion prefers.
+    """
+    template = _template_name(record.requests)
+    entries = (each for each in pod.spec.resource_claims if each.get("resourceClaimTemplateName") == template)
+    return next((str(each.get("name")) for each in entries), None)
 
 
 def _template_name(requests: Sequence[ClassRequest]) -> str:

@@ -88,7 +88,9 @@ class LevelWish:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A required and a preferred level of the same pods. The preferred level must not be the wider one."""
+    """A required and a preferred level of the same pods. The preferred level must not be the wider one, unless the
+    required level is below the node.
+    """
 
     required: LevelWish | None
     preferred: LevelWish | None
@@ -178,8 +180,12 @@ def below_the_node(ref: ObjectRef, wish: LevelWish) -> Fault:
 
 
 def check_span(ref: ObjectRef, span: Span, topology: Topology, findings: Findings) -> None:
-    """Report a preferred level that is wider than the required one. It would have no effect."""
-    if span.required is None or span.preferred is None:
+    """Report a preferred level that is wider than the required one. It would have no effect.
+
+    A required level below the node is about the devices of each member, not about the members' nodes. So every
+    preferred level has an effect beside it.
+    """
+    if span.required is None or span.preferred is None or topology.find_below(span.required.level) is not None:
         return
     required, preferred = topology.depth(span.required.level), topology.depth(span.preferred.level)
     if required is not None and preferred is not None and preferred < required:

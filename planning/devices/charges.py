@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from cluster.devices.claims import PodClaim
-from cluster.devices.extended_resources import as_written, is_as_written
+from cluster.devices.extended_resources import as_written, converted_entry, is_as_written
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, Member
 from gangs.quota_model import Charge, DeviceQuotas
 from kube.devices import DeviceRequest, ExactDeviceRequest, ResourceClaimSpec
-from kube.keys import CLAIM_ENTRY, CONVERTED
+from kube.keys import CONVERTED
 from kube.objects import Pod
 from kube.requests import extended_resources, pod_requests
 from planning.devices.demands import EXACT
@@ -89,10 +89,10 @@ def charge_of(pod: Pod, quotas: DeviceQuotas | None, snapshot: Snapshot) -> Char
 
 
 def _of_claims(pod: Pod, quotas: DeviceQuotas, snapshot: Snapshot) -> Counter[str]:
-    found = Counter[str]()
+    found, of_conversion = Counter[str](), converted_entry(pod)
     for each in snapshot.devices.claims_of(pod) if snapshot.devices is not None else ():
         spec = _spec(each)
-        if each.entry == CLAIM_ENTRY and spec is not None and is_as_written(pod, spec, snapshot.device_classes):
+        if each.entry == of_conversion and spec is not None and is_as_written(pod, spec, snapshot.device_classes):
             continue
         for request in _requests(pod, each):
             name, count = _counted(request, quotas)

@@ -7,11 +7,11 @@ exact: a node has devices for some members if and only if it has enough of each 
 
 import weakref
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,7 +29,9 @@ from kube.topology import Topology
 from planning.devices.by_number import limiting_sets, numbers_of
 from planning.devices.by_search import Profile, Profiles
 from planning.devices.demands import (
+    MOST_USERS,
     ClaimDemand,
+    ClaimOfTooManyPodsError,
     DemandTable,
     NotPlannedError,
     PodDemand,
@@ -168,23 +170,37 @@ class DeviceColumns:
         Two evictions together may free more or less than the sum of each alone. Then the first pods get the largest
         amounts with which no set of pods frees too much. Only the first `_MOST_VICTIMS` pods free anything.
         """
-        inventory = self.devices.inventory
         every = [pod for pod in pods if any(map(self._matters, self._given_back(pod)))]
         concerned = every[:_MOST_VICTIMS]
         found: dict[tuple[str, ...], IntColumn] = {}
         for size in range(len(concerned) + 1):
             for some in combinations(concerned, size):
-                free = self.free.copy()
-                free[list(freed(some, self.devices, self.gone))] = True
-                used = self.devices.shares(self.gone.union(some), inventory.on(node))
-                after = node_devices(node, inventory, free, used, self.alike)
+                after = self.after(node, some)
                 if not profiles.is_exact(after):
                     return None
                 found[some] = np.array(profiles.amounts(after), dtype=np.int64)
         single = {pod: found[pod,] - found[()] for pod in concerned}
         exact = all((each == found[()] + sum(single[pod] for pod in some)).all() for some, each in found.items())
-        freeing = single if exact else _at_least(concerned, found)
+        freeing = single if exact else at_least(concerned, found)
         return Freed({pod: each.tolist() for pod, each in freeing.items()}, exact and concerned == every)
+
+    def after(self, node: str, evicted: Collection[str]) -> NodeDevices:
+        """Return the devices of a node as they are after the evictions of these pods (`namespace/name`)."""
+        inventory, free = self.devices.inventory, self.free.copy()
+        free[list(freed(evicted, self.devices, self.gone))] = True
+        used = self.devices.shares(self.gone.union(evicted), inventory.on(node))
+        return node_devices(node, inventory, free, used, self.alike)
+
+    def matters(self, pod: str) -> bool:
+        """Return whether the pod's devices, or claims of which it is one user, matter to the gangs of the problem."""
+        return any(map(self._matters, self._used_by(pod)))
+
+    def _used_by(self, pod: str) -> Iterator[int]:
+        """Yield the devices of the pod's claims, as positions in the inventory."""
+        for place in self.devices.uses_of[pod]:
+            use = self.devices.uses[place]
+            yield from use.positions
+            yield from (position for position, _ in use.shares)
 
     def _given_back(self, pod: str) -> Iterator[int]:
         """Yield the devices that the pod's eviction frees, in whole or in part, as positions in the inventory."""
@@ -211,13 +227,17 @@ class DeviceColumns:
         return found
 
 
-def _at_least(pods: Sequence[str], found: Mapping[tuple[str, ...], IntColumn]) -> dict[str, IntColumn]:
-    """Return an amount of each resource for each pod, such that the evictions of any set of these pods free at least
-    the sum of their amounts. The first pods get the largest possible amounts.
+_Evicted = TypeVar("_Evicted", bound=Hashable)
+"""A pod, or a group of pods that are evicted together."""
 
-    `found`: by set of evicted pods, the amounts on the node after their evictions.
+
+def at_least(pods: Sequence[_Evicted], found: Mapping[tuple[_Evicted, ...], IntColumn]) -> dict[_Evicted, IntColumn]:
+    """Return an amount of each resource for each pod or group of pods. The evictions of any set of them free at least
+    the sum of their amounts. The first ones get the largest possible amounts.
+
+    `found`: by set of evicted pods or groups, the amounts on the node after their evictions.
     """
-    freed: dict[str, IntColumn] = {}
+    freed: dict[_Evicted, IntColumn] = {}
     for pod in pods:
         beside = (some for some in found if pod in some and all(one == pod or one in freed for one in some))
         left = [found[some] - found[()] - sum(freed[one] for one in some if one != pod) for some in beside]
@@ -535,6 +555,8 @@ def _sharing(
     for name, each in users.items():
         if len(each) == 1:
             continue
+        if len(each) > MOST_USERS:
+            raise ClaimOfTooManyPodsError(f"ResourceClaim {name.partition('/')[2]}")
         gang = each[0][0]
         keys, sets = {member.pod.key for _, member in each}, frozenset(member.pod_set for _, member in each)
         whole = {member.pod.key for member in gang.members if member.pod_set in sets}

@@ -9,6 +9,7 @@ import msgspec
 
 from cluster.devices.capacity import amounts_asked, written
 from cluster.devices.claims import Devices, PodClaim
+from cluster.devices.extended_resources import converted_entry
 from kube.devices import (
     GROUP,
     DeviceConstraint,
@@ -25,6 +26,8 @@ ALL = "All"
 EXACT = "ExactCount"
 MOST_IN_CLAIM = 32
 """The most devices of one claim (API: AllocationResultsMaxSize)."""
+MOST_USERS = 256
+"""The most pods that use one claim (API: ResourceClaimReservedForMaxSize)."""
 
 
 class Kind(NamedTuple):
@@ -130,6 +133,18 @@ class NotPlannedError(Exception):
     """A pod asks for devices in a way that Phalanx does not plan. The text, a part of a message, says in which way."""
 
 
+class ClaimTooLargeError(NotPlannedError):
+    """A claim asks for more devices than one claim can get, so no scheduler allocates it. The text is the claim, with
+    the field that asks for the devices.
+    """
+
+
+class ClaimOfTooManyPodsError(NotPlannedError):
+    """More pods use a claim than `status.reservedFor` can have, so no scheduler can start all of them. The text is the
+    claim.
+    """
+
+
 @dataclass(slots=True)
 class DemandTable:
     """Computes the demand of each pod for devices. Pods with equal claims share one result."""
@@ -153,7 +168,10 @@ class DemandTable:
 
     def _demand(self, pod: Pod) -> PodDemand:
         claims, pins = list[ClaimDemand](), list[NodeSelector]()
+        named = dict[str, PodClaim]()  # two entries of a pod may name one claim
         for each in self.devices.claims_of(pod):
+            if each.claim is not None and named.setdefault(each.claim.key, each) is not each:
+                continue
             planned = self.devices.planned_node(each.claim)
             if planned:
                 pins.append(_only(planned))
@@ -177,7 +195,7 @@ class DemandTable:
         spec = _spec_of(each).devices
         requests = tuple(self._request(one) for one in spec.requests)
         if sum(min(one.count for one in alternatives) for alternatives in requests) > MOST_IN_CLAIM:
-            raise NotPlannedError(f"a claim for more than {MOST_IN_CLAIM} devices, which no claim can get")
+            raise ClaimTooLargeError(_written_in(pod, each))
         constraints = tuple(_constraint(one) for one in spec.constraints)
         own = each.claim is None or _of_template(each.claim)
         name = each.claim.metadata.name if each.claim is not None else ""
@@ -205,6 +223,15 @@ class DemandTable:
         if capacity:
             label += f" with {' and '.join(f'{amount} of {name}' for name, amount in written(dict(capacity)))}"
         return Kind((*_expressions(of_class), *own), request.tolerations, label, capacity)
+
+
+def _written_in(pod: Pod, claim: PodClaim) -> str:
+    """Return the object and the field in which the user wrote the requests of a pod's claim, for messages."""
+    if claim.entry == converted_entry(pod):
+        return "spec.containers[*].resources"
+    if claim.template is not None:
+        return f"ResourceClaimTemplate {claim.template.metadata.name}: spec.spec.devices.requests"
+    return f"ResourceClaim {claim.claim.metadata.name if claim.claim is not None else ''}: spec.devices.requests"
 
 
 def _amounts(request: ExactDeviceRequest) -> tuple[tuple[str, Decimal], ...]:

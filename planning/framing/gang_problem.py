@@ -18,15 +18,16 @@ from cluster.node_state import Amounts, NodeState, Tenant
 from cluster.snapshot import Snapshot
 from cluster.topology.tree import domains
 from gangs.held_nodes import held_node
-from gangs.model import Gang, Member, PodSet
+from gangs.model import Gang, GangKey, Member, PodSet
 from kube.names import natural_key
 from kube.requests import PODS
 from kube.topology import HOSTNAME_LABEL, Level, Topology
-from planning.devices.columns import NO_DEVICES, NOTHING_FREED, DeviceColumns, device_columns
+from planning.devices.columns import NO_DEVICES, NOTHING_FREED, DeviceColumns, Freed, device_columns
 from planning.devices.counts import devices_of_each
 from planning.devices.implied_claims import unused_devices
 from planning.framing.amounts import Amounts as _Amounts
 from planning.framing.amounts import Units
+from planning.framing.evicted_together import evicted_together
 from planning.framing.member_rules import LabelsOf, affinities, apart, conflicts, spread_exclusions, spread_rules
 from planning.framing.member_traits import GangTraits
 from planning.framing.nearness import nearness
@@ -90,6 +91,8 @@ class Framing:
     stranded: tuple[Stranded, ...] = ()
     overruled: Mapping[str, frozenset[str]] = field(default_factory=dict)
     devices: DeviceColumns = NO_DEVICES
+    groups: frozenset[str] = frozenset()
+    """The names of `problem.victim_gangs` that are no gangs, but pods that are evicted together for their devices."""
 
 
 class _Asked(NamedTuple):
@@ -103,14 +106,21 @@ class _Asked(NamedTuple):
 
 
 def frame(
-    gang: Gang, snapshot: Snapshot, topology: Topology | None, *, running: RunningGangs, preemption: bool = True
+    gang: Gang,
+    snapshot: Snapshot,
+    topology: Topology | None,
+    *,
+    running: RunningGangs,
+    preemption: bool = True,
+    together: bool = False,
 ) -> Framing:
     """Return the problem of placing `gang`. Expects a gang whose pods have their priorities (`with_priorities`).
 
-    `running`: the gangs of the pods that run already. `preemption` False: no pod is evicted. Raises `UnknownLevelError`
-    if the gang names a level that the topology lacks.
+    `running`: the gangs of the pods that run already. `preemption` False: no pod is evicted. `together`: pods whose
+    evictions free devices only together are evicted together or not at all (`evicted_together`). Raises
+    `UnknownLevelError` if the gang names a level that the topology lacks.
     """
-    return _Framer((gang,), snapshot, topology or NODE_ONLY, running).frame(preemption=preemption)
+    return _Framer((gang,), snapshot, topology or NODE_ONLY, running).frame(preemption=preemption, together=together)
 
 
 def frame_together(
@@ -158,6 +168,8 @@ class _Framer:
         self.resources = _resources(requests)
         self.exact = True
         """Whether nothing is rounded or left out of the amounts that evictions free."""
+        self.groups = frozenset[GangKey]()
+        """The groups of pods that count as running gangs, because they are evicted together (`evicted_together`)."""
         self.nothing = (0,) * len(self.resources)
         self.largest = {**snapshot.largest_allocatable, **self.devices.largest}
         self.requests = dict(zip(map(id, self.all_members), map(self._parallel, requests), strict=True))
@@ -170,7 +182,7 @@ class _Framer:
             for preferred in (gang.preferred, *(each.preferred for each in gang.pod_sets)):
                 self._level(preferred)
 
-    def frame(self, *, preemption: bool) -> Framing:
+    def frame(self, *, preemption: bool, together: bool = False) -> Framing:
         preempting = preemption and any(map(may_preempt, self.gangs))
         table = self._shape_table([self.snapshot.nodes[each] for each in self.inside], preempting=preempting)
         shapes = {id(each.member): self._tied_shape(table, each) for each in self.stranded}
@@ -184,7 +196,7 @@ class _Framer:
         positions = {name: position for position, name in enumerate(self._names(places))}
         self._take_held_room(places, positions)
         shapes |= self._held_shapes(table, positions)
-        asked = self._asked(evictable)
+        asked = self._asked(evictable, self._freed_together(evictable) if together else self._freed(evictable))
         units = self._units(places, asked)
         unused = unused_devices(self.all_members, self.snapshot)
         requests = units.offered([each.by_pod for each in asked])
@@ -213,6 +225,7 @@ class _Framer:
             stranded=self.stranded,
             overruled=Evictable(self.snapshot, self.priority).overruled(table.nodes) if preempting else {},
             devices=self.devices,
+            groups=frozenset(map(str, self.groups)),
         )
 
     def _problem(
@@ -323,12 +336,26 @@ class _Framer:
             return self.nothing
         return tuple([amounts.get(each, 0) for each in self.resources])
 
-    def _asked(self, pods: EvictablePods) -> list[_Asked]:
-        """Return, for each resource of the problem, the requests of the evictable pods."""
+    def _freed(self, pods: EvictablePods) -> Freed:
+        """Return what the eviction of each pod frees of the device resources."""
+        found = self.devices.freed_by(pods, tuple(self.snapshot.positions)) if self.devices.names else NOTHING_FREED
+        self.exact &= found.exact
+        return found
+
+    def _freed_together(self, pods: EvictablePods) -> Freed:
+        """Return what the evictions of groups of pods free of the device resources. Each group becomes a running gang
+        that needs all its pods.
+        """
+        found = evicted_together(self.devices, pods, tuple(self.snapshot.positions), self.running)
+        self.running, self.groups, self.exact = found.running, found.groups, False
+        return Freed(found.amounts, exact=False)
+
+    def _asked(self, pods: EvictablePods, freed: Freed) -> list[_Asked]:
+        """Return, for each resource of the problem, the requests of the evictable pods. `freed`: what their evictions
+        free of device resources.
+        """
         asks = pods.asks.tolist()
         kinds, found = {*asks}, []
-        freed = self.devices.freed_by(pods, tuple(self.snapshot.positions)) if self.devices.names else NOTHING_FREED
-        self.exact &= freed.exact
         for resource in self.resources:
             if resource in freed.amounts:
                 found.append(_Asked(freed.amounts[resource], {*freed.amounts[resource]}))

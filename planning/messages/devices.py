@@ -2,7 +2,7 @@
 
 from kube.keys import IGNORE_CLAIMS
 from planning.messages.wording import compressed, listed
-from planning.scheduler_rules.resource_claims import UnplannedDevices
+from planning.scheduler_rules.resource_claims import ClaimTooLarge, UnplannedDevices
 
 
 def unplanned(devices: UnplannedDevices) -> str:
@@ -14,6 +14,8 @@ def unplanned(devices: UnplannedDevices) -> str:
             f'stays gated: level "{devices.level}" is a level of devices, and no pod has resource claims '
             "(spec.resourceClaims); claim the devices, or require a level of nodes"
         )
+    if devices.too_large is not None:
+        return f"stays gated: {_too_large(devices.too_large)}"
     needs = []
     if devices.claiming:
         with_what = f" with {devices.because}" if devices.because else ""
@@ -31,6 +33,25 @@ def unplanned(devices: UnplannedDevices) -> str:
         f"stays gated: {' and '.join(needs)}, and {cause}; {first}to release the gang {without}, "
         f'annotate {devices.source} {IGNORE_CLAIMS}: "true"'
     )
+
+
+def _too_large(claim: ClaimTooLarge) -> str:
+    """Return which claim is too large, and how the user can split it. No annotation helps, because the stock scheduler
+    could not serve the claim either.
+    """
+    if claim.unit == "pods":
+        several = f"{_pods(claim.pods, 'uses', 'use')} {claim.written_in} (spec.resourceClaims)"
+        return f"{several}, and at most {claim.most} pods can use one claim; use several claims, or a template"
+    number = str(claim.number) if claim.number else f"more than {claim.most}"
+    what = f"{number} devices in one claim ({claim.written_in}"
+    remedy = "ask for fewer devices"
+    if claim.unit == "requests":
+        what = f"devices in {number} requests, one for each resource of each container ({claim.written_in}"
+        remedy = "request devices in fewer containers"
+    becomes = ", which becomes one ResourceClaim" if claim.converted else ""
+    limit = f"one claim can have at most {claim.most} {claim.unit}"
+    asking = _pods(claim.pods, "asks", "ask")
+    return f"{asking} for {what}{becomes}), and {limit}; {remedy}, or use several claims (spec.resourceClaims)"
 
 
 def _pods(names: tuple[str, ...], one: str, several: str) -> str:

@@ -4,17 +4,45 @@ The stock scheduler would bind such members one by one, for as long as devices l
 So such a gang stays gated. The annotation `phalanx.dev/ignore-resource-claims` releases it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from cluster.devices.extended_resources import conversion_of, provided_by_classes
+from cluster.devices.claims import Devices
+from cluster.devices.extended_resources import MOST_REQUESTS, conversion_of, provided_by_classes, requests_needed
 from cluster.snapshot import Snapshot
 from gangs.model import Gang, ObjectRef
 from kube.objects import Pod
 from kube.topology import Topology
 from planning.decision import WaitReason
 from planning.devices.columns import device_columns
-from planning.devices.demands import NotPlannedError, missing
+from planning.devices.demands import (
+    MOST_IN_CLAIM,
+    MOST_USERS,
+    ClaimOfTooManyPodsError,
+    ClaimTooLargeError,
+    DemandTable,
+    NotPlannedError,
+    missing,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimTooLarge:
+    """A claim that the API server does not accept, or to which no scheduler allocates devices, because of its size.
+
+    `pods`: names of the pods with such a claim. `written_in`: the field that asks for the devices, and the object if it
+    is not the pod. `unit`: "devices", "requests", or "pods" that use the claim. `number`: how many of these the claim
+    asks for; 0 if only known to be more than `most`. `converted`: whether the claim would replace the requests for
+    extended resources in the pod.
+    """
+
+    pods: tuple[str, ...]
+    written_in: str
+    unit: str
+    most: int
+    number: int = 0
+    converted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +64,8 @@ class UnplannedDevices:
     level: str = ""
     """The level below the node that the gang requires although no member has a ResourceClaim; "" if there is none."""
     converts: bool = False
+    too_large: ClaimTooLarge | None = None
+    """A claim that no scheduler could serve. Then the other causes are left out."""
 
     code = WaitReason.RESOURCE_CLAIMS
 
@@ -54,10 +84,15 @@ def unplanned_devices(gang: Gang, snapshot: Snapshot, topology: Topology | None)
     claiming = tuple(pod.metadata.name for pod in pods if pod.spec.resource_claims)
     because = ""
     if claiming and snapshot.devices is not None:
-        because = _not_planned(gang, snapshot, topology)
+        error = _not_planned(gang, snapshot, topology)
+        if isinstance(error, ClaimTooLargeError | ClaimOfTooManyPodsError):
+            return UnplannedDevices(gang.source, too_large=_too_large(error, pods, snapshot.devices))
+        because = str(error or "")
         claiming = claiming if because else ()
     of_nodes, classes = snapshot.allocatable_resources, snapshot.device_classes
     needed = {pod.metadata.name: provided_by_classes(pod.spec, classes, of_nodes) for pod in pods}
+    if (too_large := _too_many_requests(pods, needed)) is not None:
+        return UnplannedDevices(gang.source, too_large=too_large)
     asking = tuple(name for name, resources in needed.items() if resources)
     if not claiming and not asking:
         return None
@@ -77,6 +112,46 @@ def _converts(pod: Pod, provided: Mapping[str, str]) -> bool:
         return conversion_of(pod.spec, provided) is not None
     except ValueError:  # a quantity that the API server refuses
         return False
+
+
+def _too_many_requests(pods: Sequence[Pod], needed: Mapping[str, Mapping[str, str]]) -> ClaimTooLarge | None:
+    """Return the claim that would replace requests for extended resources, if it would have too many requests.
+
+    `needed`: by name of a pod, the extended resources that only a DeviceClass provides, each with the class.
+    """
+    found = dict[str, int]()
+    for pod in pods:
+        with suppress(ValueError):  # a quantity that the API server refuses
+            number = requests_needed(pod.spec, needed[pod.metadata.name])
+            if number > MOST_REQUESTS:
+                found[pod.metadata.name] = number
+    if not found:
+        return None
+    written_in, most = "spec.containers[*].resources", max(found.values())
+    return ClaimTooLarge(tuple(found), written_in, "requests", MOST_REQUESTS, number=most, converted=True)
+
+
+def _too_large(
+    error: ClaimTooLargeError | ClaimOfTooManyPodsError, pods: Sequence[Pod], devices: Devices
+) -> ClaimTooLarge:
+    """Return the claim of these pods that the error is about, with the pods that have it."""
+    if isinstance(error, ClaimOfTooManyPodsError):
+        used = {pod.metadata.name: [each.claim for each in devices.claims_of(pod)] for pod in pods}
+        users = (
+            pod
+            for pod, claims in used.items()
+            if any(claim is not None and f"ResourceClaim {claim.metadata.name}" == str(error) for claim in claims)
+        )
+        return ClaimTooLarge(tuple(users), str(error), "pods", MOST_USERS)
+    table, names = DemandTable(devices), list[str]()
+    for pod in pods:
+        try:
+            table.of(pod)
+        except ClaimTooLargeError as other:
+            names += [pod.metadata.name] if str(other) == str(error) else []
+        except NotPlannedError:
+            continue
+    return ClaimTooLarge(tuple(names), str(error), "devices", MOST_IN_CLAIM, converted=str(error).startswith("spec."))
 
 
 def _level_without_claims(gang: Gang, topology: Topology | None) -> str:
@@ -102,12 +177,14 @@ def missing_for_claims(gang: Gang, snapshot: Snapshot) -> list[str]:
     return list(dict.fromkeys(name for pod in pods for name in missing(pod, snapshot.devices)))
 
 
-def _not_planned(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> str:
-    """Return what in the claims of the gang is not planned; "" if everything is, or if an object is missing yet."""
+def _not_planned(gang: Gang, snapshot: Snapshot, topology: Topology | None) -> NotPlannedError | None:
+    """Return the error that names what in the claims of the gang is not planned; None if everything is, or if an object
+    is missing yet.
+    """
     if missing_for_claims(gang, snapshot):
-        return ""
+        return None
     try:
         device_columns((gang,), snapshot, topology, priority=gang.priority)
     except NotPlannedError as error:
-        return str(error)
-    return ""
+        return error
+    return None

@@ -235,6 +235,11 @@ def test_a_template_of_another_that_has_the_name_of_the_conversion_counts_itself
     assert snapshot.devices is not None
     pod = converted(asking, conversion)
     assert charge_of(pod, quotas, snapshot).amounts.get("whole-gpus") == 1
+    entry = {"name": "phalanx-extended-resources", "resourceClaimTemplateName": conversion.template}
+    own = structs.replace(asking, spec=structs.replace(asking.spec, resource_claims=(entry,)))
+    both = converted(own, conversion)  # the user's own claim from the same template counts, too
+    assert len({each["name"] for each in both.spec.resource_claims}) == 2
+    assert charge_of(both, quotas, snapshot).amounts.get("whole-gpus") == 2
     larger = template_of(converted(asking, replace(conversion, requests=(conversion.requests[0]._replace(number=4),))))
     assert larger is not None
     there = replace(snapshot.devices, templates={f"default/{conversion.template}": larger})

@@ -293,7 +293,7 @@ def test_evictions_that_do_not_add_up_are_used_as_far_as_they_free_enough() -> N
     assert decision.message.endswith("not proven optimal; not considered: some evictions of pods with devices")
 
 
-@pytest.mark.parametrize(("domains", "placed"), [(4, 1), (8, 0)])
+@pytest.mark.parametrize(("domains", "placed"), [(4, 1), (7, 1), (8, 0)])
 def test_of_many_pods_with_devices_six_are_possible_victims(domains: int, placed: int) -> None:
     decision = evicting([devices.device(f"gpu-{at}", attributes={"domain": at % domains}) for at in range(8)], 8)
     assert len(decision.assignments) == placed
@@ -406,13 +406,136 @@ def test_a_claim_of_which_only_some_pods_make_use_is_named() -> None:
     assert "a claim that only some of the pods share" in decision.message
 
 
-def test_devices_that_evictable_pods_share_leave_a_rejection_unproven() -> None:
-    """Only both evictions together free the device, which no amount of one pod can say."""
+@pytest.mark.parametrize("number", [256, 257])
+def test_a_claim_is_used_by_as_many_pods_as_the_api_server_accepts(number: int) -> None:
+    """`status.reservedFor` has at most 256 entries, so no scheduler could start one pod more."""
+    there = one_node(1)
+    for each in there:
+        if each["kind"] == "Node":
+            each["status"]["allocatable"]["pods"] = "300"
+    named = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "common"}]}
+    pods = members(number, cpu=0, **named)
+    decision = decided(there, devices.claim("common"), scenes.gang(minMember=number), pods)
+    if number == 257:
+        assert decision.message.endswith(
+            "stays gated: pods llm-0..256 use ResourceClaim common (spec.resourceClaims), and at most 256 pods can use "
+            "one claim; use several claims, or a template"
+        )
+    else:
+        assert decision.outcome is Outcome.PLACED, decision.message
+
+
+def test_two_entries_of_a_pod_that_name_one_claim_need_its_devices_once() -> None:
+    both = [{"name": name, "resourceClaimName": "common"} for name in "ab"]
+    decision = decided(one_node(1), devices.claim("common"), scenes.gang(minMember=1), members(1, resourceClaims=both))
+    assert got(decision) == ["n3/gpu-0"]
+
+
+def sharing(*names: str) -> list[scenes.Manifest]:
+    """Running pods of n3 that use gpu-0 by one claim."""
     entry = [{"name": "gpu", "resourceClaimName": "common"}]
-    sharing = [scenes.running(name, "n3", cpu=0, resourceClaims=entry) for name in ("x", "y")]
-    common = devices.claim("common", devices=[("n3", "gpu-0")], pods=["x", "y"])
-    decision = decided(one_node(1), sharing, common, scenes.gang(minMember=1), members(1, priority=9))
+    pods = [scenes.running(name, "n3", cpu=0, resourceClaims=entry) for name in names]
+    return [*pods, devices.claim("common", devices=[("n3", "gpu-0")], pods=names)]
+
+
+def goal(decision: Decision, name: str) -> int:
+    """The value of the goal with this name."""
+    return next(each.value for each in decision.goals if each.name == name)
+
+
+def test_pods_that_share_a_claim_are_evicted_together() -> None:
+    """Only both evictions together free the device, which no amount of one pod can say."""
+    decision = decided(one_node(1), sharing("x", "y"), scenes.gang(minMember=1), members(1, priority=9))
+    assert [each.name for each in decision.evictions] == ["x", "y"]
+    assert (decision.proof, goal(decision, "gangsBroken")) == ("Feasible", 0)
+    assert decision.message.endswith("not proven optimal; not considered: some evictions of pods with devices")
+
+
+def test_devices_that_evictions_do_not_free_leave_a_rejection_unproven() -> None:
+    """The plan would evict a pod of another gang, and its other pod would be too few."""
+    other = scenes.gang("other", minMember=2)
+    pods = [*sharing("x", "y"), scenes.running("z", "n4", cpu=0)]
+    for each in pods[0], pods[3]:
+        each["metadata"]["labels"] = {"phalanx.dev/gang": "other"}
+    run = scenes.solved(one_node(1), other, pods, scenes.gang(minMember=1), members(1, priority=9))
+    (decision,) = run.decisions
     assert (decision.outcome, decision.proof) == (Outcome.UNPLACEABLE, "Unproven")
+    assert "not considered: some evictions of pods with devices" in decision.message
+
+
+def test_a_gang_that_is_evicted_whole_frees_the_devices_of_its_claim() -> None:
+    pods = sharing("x", "y")
+    for each in pods[:2]:
+        each["metadata"]["labels"] = {"phalanx.dev/gang": "other"}
+    other = scenes.gang("other", minMember=2)
+    run = scenes.solved(one_node(1), other, pods, scenes.gang(minMember=1), members(1, priority=9))
+    (decision,) = run.decisions
+    assert [each.name for each in decision.evictions] == ["x", "y"]
+    assert goal(decision, "gangsBroken") == 1
+
+
+@pytest.mark.parametrize(("minimum", "elsewhere", "victims"), [(1, 0, 2), (1, 1, None), (3, 1, 3)])
+def test_a_gang_whose_pods_share_a_claim_may_be_smaller_afterwards(
+    minimum: int, elsewhere: int, victims: int | None
+) -> None:
+    """Both pods with the claim go. A further pod of the gang may stay only if it could run alone: not planned."""
+    pods = [*sharing("x", "y"), *(scenes.running("z", "n4", cpu=0) for _ in range(elsewhere))]
+    for each in pods:
+        if each["kind"] == "Pod":
+            each["metadata"]["labels"] = {"phalanx.dev/gang": "other"}
+    other = scenes.gang("other", minMember=minimum)
+    run = scenes.solved(one_node(1), other, pods, scenes.gang(minMember=1), members(1, priority=9))
+    (decision,) = run.decisions
+    assert len(decision.evictions) == (victims or 0)
+    assert decision.proof == ("Unproven" if victims is None else "Feasible")
+
+
+def test_the_pod_of_a_gang_whose_own_device_is_needed_is_evicted_beside_pods_that_share_a_claim() -> None:
+    """gpu-0 is shared by a claim, and gpu-1 is of a pod of a gang that another pod keeps running."""
+    pods = [*sharing("x", "y"), *devices.user("z", "n3", "gpu-1"), scenes.running("w", "n4", cpu=0)]
+    for each in pods:
+        if each["metadata"]["name"] in "zw":
+            each["metadata"]["labels"] = {"phalanx.dev/gang": "other"}
+    other = scenes.gang("other", minMember=1)
+    run = scenes.solved(one_node(2), other, pods, scenes.gang(minMember=2), members(2, priority=9))
+    (decision,) = run.decisions
+    assert {each.name for each in decision.evictions} == {"x", "y", "z"}
+
+
+def on_card(*slices: int) -> list[scenes.Manifest]:
+    """n3 with one card of four slices: a device for each of these numbers of slices."""
+    card = [{"name": "card", "counters": {"slices": {"value": "4"}}}]
+    parts = [
+        devices.device(
+            f"gpu-{place}",
+            attributes={"slices": number},
+            consumesCounters=[{"counterSet": "card", "counters": {"slices": {"value": str(number)}}}],
+        )
+        for place, number in enumerate(slices)
+    ]
+    return [*one_node(0), devices.resource_slice("n3", parts, sharedCounters=card)]
+
+
+def test_pods_with_partitions_of_a_card_are_evicted_together_for_the_whole_card() -> None:
+    """Each of the two pods has a half of the card. A gang of the priority of one of them gets no card."""
+    whole = devices.template(devices.request("gpu", 1, devices.DRIVER, f"{OWN}.slices == 4"), name="whole")
+    others = [*devices.user("x", "n3", "gpu-1"), *devices.user("y", "n3", "gpu-2", priority=2)]
+    claim = devices.of_template("whole")
+    decision = decided(on_card(4, 2, 2), whole, scenes.gang(minMember=1), members(1, priority=9, **claim), others)
+    assert got(decision) == ["n3/gpu-0"]
+    assert {each.name for each in decision.evictions} == {"x", "y"}
+    higher = decided(on_card(4, 2, 2), whole, scenes.gang(minMember=1), members(1, priority=2, **claim), others)
+    assert higher.outcome is Outcome.UNPLACEABLE
+
+
+@pytest.mark.parametrize(("needed", "victims"), [(8, 8), (7, 7)])
+def test_more_than_six_pods_are_evicted_for_the_devices_of_one_member(needed: int, victims: int) -> None:
+    low = [each for at in range(8) for each in devices.user(f"low-{at}", "n3", f"gpu-{at}")]
+    urgent = of_one_domain(needed)
+    urgent[1]["spec"]["priority"] = 10
+    there = cluster(n1=0, n2=0, n3=in_one_domain(8), n4=0)
+    decision = decided(there, scenes.gang(minMember=1), urgent, low)
+    assert len(decision.evictions) == victims
 
 
 def test_evicting_a_pod_with_another_partition_of_the_card_frees_counters() -> None:
@@ -525,7 +648,7 @@ def test_a_claim_never_gets_more_devices_than_the_api_server_accepts(count: int,
     run = scenes.solved(scenes.nodes("r1: n1", ["rack"]), *parts, asked, scenes.gang(minMember=2), members)
     (decision,) = run.decisions
     assert decision.outcome is Outcome.WAITING
-    assert "a claim for more than 32 devices, which no claim can get" in decision.message
+    assert "pods llm-0..1 ask for more than 32 devices in one claim (ResourceClaimTemplate one: " in decision.message
 
 
 def test_an_alternative_of_any_number_is_passed_over() -> None:

@@ -91,6 +91,16 @@ def test_devices_of_the_class_are_planned(resource: str) -> None:
     assert [(each["request"], each["device"]) for each in report] == [("container-0-request-1", "gpu-0")]
 
 
+@pytest.mark.parametrize("stored", [False, True], ids=["in a dry run", "stored"])
+def test_a_request_for_zero_devices_needs_no_device(*, stored: bool) -> None:
+    """Templates often write `nvidia.com/gpu: 0`. The stock scheduler starts such pods on every node."""
+    pods = asking(2, amount=0)
+    for each in pods if stored else ():
+        each["metadata"]["uid"] = each["metadata"]["name"]
+    decision = decided(cluster(n1=0, n2=0, n3=0, n4=0), providing(), scenes.gang(minMember=2), pods)
+    assert (decision.outcome, decision.proof) == (Outcome.PLACED, "Optimal"), decision.message
+
+
 def test_a_gang_that_ignores_claims_is_planned_without_its_devices() -> None:
     ignoring = scenes.gang(minMember=4)
     ignoring["metadata"]["annotations"] = {"phalanx.dev/ignore-resource-claims": "true"}
@@ -100,16 +110,43 @@ def test_a_gang_that_ignores_claims_is_planned_without_its_devices() -> None:
     assert decision.message.endswith(f"not proven optimal; not considered: devices for {GPU}")
 
 
-def test_a_pod_with_too_many_requests_for_one_claim_is_not_told_to_come_again() -> None:
-    """Its containers ask for more devices separately than a claim may have requests, so recreation does not help."""
+def test_a_pod_with_too_many_requests_for_one_claim_is_named_with_the_limit() -> None:
+    """No annotation and no recreation helps: kube-scheduler would create the same claim."""
     pods = asking(2)
     for each in pods:
         first = each["spec"]["containers"][0]
         each["spec"]["containers"] = [{**first, "name": f"c{at}"} for at in range(33)]
     decision = decided(cluster(), providing(), scenes.gang(minMember=2), pods)
     assert decision.outcome is Outcome.WAITING
-    assert "Phalanx does not plan devices yet" in decision.message
-    assert "delete these pods" not in decision.message
+    assert decision.message.endswith(
+        "stays gated: pods llm-0..1 ask for devices in 33 requests, one for each resource of each container "
+        "(spec.containers[*].resources, which becomes one ResourceClaim), and one claim can have at most 32 requests; "
+        "request devices in fewer containers, or use several claims (spec.resourceClaims)"
+    )
+
+
+def test_a_pod_with_too_many_devices_for_one_claim_is_named_with_the_limit() -> None:
+    decision = decided(cluster(n1=40), providing(), scenes.gang(minMember=1), asking(1, 33))
+    assert decision.outcome is Outcome.WAITING
+    assert decision.message.endswith(
+        "stays gated: pod llm-0 asks for more than 32 devices in one claim (spec.containers[*].resources, which "
+        "becomes one ResourceClaim), and one claim can have at most 32 devices; ask for fewer devices, or use several "
+        "claims (spec.resourceClaims)"
+    )
+
+
+def test_a_claim_entry_with_the_name_of_conversion_stays_the_users() -> None:
+    """The names of a pod's entries differ, so conversion adds its entry under another name."""
+    entry = {"name": "phalanx-extended-resources", "resourceClaimTemplateName": "one"}
+    (pod,) = asking(1, resourceClaims=[entry])
+    decision = decided(cluster(), providing(), devices.template(), scenes.gang(minMember=1), pod)
+    assert decision.outcome is Outcome.PLACED, decision.message
+    report = solve_report([decision])["gangs"][0]["assignments"][0]["devices"]
+    assert [each["claim"] for each in report] == [
+        "llm-0-phalanx-extended-resources",
+        "llm-0-phalanx-extended-resources-2",
+    ]
+    assert len(set(got(decision)[0].split())) == 2
 
 
 def test_a_pod_that_wants_more_than_a_node_has_is_refused_with_numbers() -> None:

@@ -93,6 +93,27 @@ def test_a_required_level_binds_the_devices_of_each_pod() -> None:
     }
 
 
+@pytest.mark.parametrize("as_set", [False, True], ids=["gang", "pod set"])
+def test_a_required_level_below_the_node_leaves_every_preferred_level(*, as_set: bool) -> None:
+    """The required level is about the devices of each member, the preferred one about nodes. n2 holds no pair."""
+    levels = {"required": "nvlink", "preferred": "rack"}
+    gang = (
+        scenes.gang(podSets=[{"name": "main", "count": 2, **levels}]) if as_set else scenes.gang(minMember=2, **levels)
+    )
+    decision = decided(cluster(n1="00", n2="01", n3="112", n4="001"), gang, members(2))
+    assert decision.proof == "Optimal", decision.message
+    assert {each.node for each in decision.assignments} == {"n3", "n4"}
+    assert got(decision) == ["gpu-0 gpu-1", "gpu-0 gpu-1"]
+    modes = {each["level"]: each["mode"] for each in solve_report([decision])["gangs"][0]["levels"]}
+    assert (modes["rack"], modes["nvlink"]) == ("preferred", "required")
+
+
+def test_a_wider_preferred_level_widens_if_one_rack_is_too_small() -> None:
+    gang = scenes.gang(minMember=3, required="nvlink", preferred="rack")
+    decision = decided(cluster(n1="00", n2="01", n3="112", n4="001"), gang, members(3))
+    assert {each.node for each in decision.assignments} == {"n1", "n3", "n4"}
+
+
 def test_three_devices_in_two_domains_hold_no_second_pair() -> None:
     decision = decided(cluster(n1="0101", n2="01"), scenes.gang(minMember=3, required="nvlink"), members(3))
     assert (decision.outcome, decision.proof) == (Outcome.UNPLACEABLE, "Infeasible")

@@ -19,7 +19,7 @@ import click
 from simulation.mutations import MUTATIONS, Mutation
 
 ROOT = Path(__file__).parents[2]
-_PURE = ("protocol", "pods_to_come", "device_steps", "withdrawing")
+_PURE = ("protocol", "pods_to_come", "device_steps", "share_steps", "withdrawing")
 _TESTS = (
     *(f"tests/controller/test_{name}.py" for name in _PURE),
     "tests/simulation/test_promises.py",

@@ -27,6 +27,7 @@ _LEASE = "controller/leadership/lease.py"
 _LOOP = "controller/loop.py"
 _URGENCY = "controller/urgency.py"
 _PLACEHOLDERS = "controller/acting/placeholders.py"
+_DEVICE_CONFLICTS = "controller/scheduling/device_conflicts.py"
 
 MUTATIONS = (
     Mutation(
@@ -242,5 +243,29 @@ MUTATIONS = (
         "controller/scheduling/rejections.py",
         "        if changes.are_none(self.basis):",
         "        if self.basis is not None:",
+    ),
+    Mutation(
+        "a share of a device is written without its capacity",
+        "controller/release/devices.py",
+        '    consumed = {"consumedCapacity": dict(device.consumed)} if device.consumed else {}\n',
+        "    consumed = dict[str, Any]()\n",
+    ),
+    Mutation(
+        "two claims on a shared device count as one",
+        "cluster/devices/claims.py",
+        "known.get(name, _NOTHING) + amounts.get(name, _NOTHING)",
+        "max(known.get(name, _NOTHING), amounts.get(name, _NOTHING))",
+    ),
+    Mutation(
+        "two plans are held for the same share of a device",
+        _DEVICE_CONFLICTS,
+        "            self._consumed[device].append(amounts)",
+        "            self._consumed[device][:] = [amounts]",
+    ),
+    Mutation(
+        "a share that another claim has got meanwhile is not noticed",
+        _DEVICE_CONFLICTS,
+        "        others = [amounts for claim, amounts in view.sharers.get(device, ()) if stays(claim)]",
+        "        others = list[Amounts]()",
     ),
 )

@@ -111,6 +111,23 @@ def test_no_device_is_doubled_if_the_scheduler_writes_its_choice_late(*, shared:
     check(world)
 
 
+def test_a_gang_is_not_planned_on_shared_devices_whose_capacity_is_used_up() -> None:
+    """Two claims share the device of each node, so six pods use all three devices."""
+    world = with_devices(1, shared=True)
+    director, nominated = Director(world), list[str]()
+    submit(world, "g", 4)
+    submit(world, "h", 2)
+    assert world.run_until(lambda: len(director.bound("g")) + len(director.bound("h")) == 6, 10.0)
+    director.when(is_nominated("late"), lambda: nominated.append("late"))
+    submit(world, "late", 2)
+    world.run(10.0)
+    assert nominated == [], "\n".join(world.trace)
+    assert held(world, "late-") == 0
+    world.ask("DELETE", f"{PODS_PATH}/h-0")
+    world.ask("DELETE", f"{PODS_PATH}/h-1")
+    assert world.run_until(lambda: len(director.bound("late")) == 2, 20.0), "\n".join(world.trace)
+
+
 def test_a_gang_and_a_nominated_pod_do_not_wait_for_each_other() -> None:
     """The rules of the gang keep the pod from devices, and the gang waits for the pod, which the scheduler may be about
     to bind.

@@ -98,6 +98,34 @@ def test_a_second_call_changes_nothing() -> None:
     assert CONVERTED not in " ".join(warnings)
 
 
+def test_a_claim_entry_with_the_name_of_conversion_stays_the_users() -> None:
+    """The API server refuses two entries of one name, so conversion adds its entry under another name."""
+    entry = {"name": "phalanx-extended-resources", "resourceClaimTemplateName": "theirs"}
+    before = asking()
+    before["spec"]["resourceClaims"] = [entry]
+    stored, _ = created(before)
+    of_user, of_conversion = stored["spec"]["resourceClaims"]
+    assert of_user == entry
+    assert of_conversion["name"] == "phalanx-extended-resources-2"
+    claims = stored["spec"]["containers"][0]["resources"]["claims"]
+    assert claims == [{"name": "phalanx-extended-resources-2", "request": "container-0-request-1"}]
+    template = template_of(pod_of(stored))
+    assert template is not None
+    assert template.metadata.name == of_conversion["resourceClaimTemplateName"]
+    assert created(stored)[0] == stored
+
+
+def test_requests_that_another_webhook_adds_later_join_the_claim() -> None:
+    """The API server calls the webhook again if another webhook has changed the pod (reinvocationPolicy)."""
+    stored, _ = created(asking())
+    sidecar = {"name": "sidecar", "image": "i", "resources": {"limits": {GPU: "1"}, "requests": {GPU: "1"}}}
+    stored["spec"]["containers"].append(sidecar)
+    again, _ = created(stored)
+    both = asking()
+    both["spec"]["containers"].append({**sidecar, "resources": {"limits": {GPU: "1"}, "requests": {GPU: "1"}}})
+    assert again == created(both)[0]
+
+
 def test_the_name_that_every_device_class_has_of_its_own() -> None:
     stored, _ = created(asking(resource="deviceclass.resource.kubernetes.io/gpu"))
     assert template_name(stored)

@@ -8,11 +8,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-from cluster.devices.extended_resources import conversion_of, converted_amounts, provided_by_classes
+from cluster.devices.extended_resources import (
+    Conversion,
+    as_written,
+    conversion_of,
+    converted_amounts,
+    converted_entry,
+    entry_to_add,
+    provided_by_classes,
+)
 from gangs.manifests import MalformedError, pod_of, pod_ref
 from gangs.model import Advice, Manifest
 from gangs.workloads.jobs import controller_of
-from kube.keys import CLAIM_ENTRY, CONVERTED
+from kube.keys import CONVERTED
 from kube.objects import Container, Pod
 from kube.quantities import amount
 from kube.requests import extended_resources
@@ -27,30 +35,50 @@ def claim_devices(pod: Pod, picture: Picture, patch: PatchBuilder) -> list[Advic
     Return advice for the user of a bare pod; empty if nothing changes. A pod of a controller gets no advice, because no
     user sees it. Nothing changes if the installation may not read claims.
 
+    The API server may call the webhook again after another webhook added requests to a converted pod. Then one claim
+    takes the place of all requests, so that one template states them.
+
     :param patch: receives the changes.
     :raises Unavailable: the caches do not show yet whether a DeviceClass provides a resource of the pod.
     """
-    provided = _provided(pod, picture)
+    if not _provided(pod, picture):
+        return []
+    written = as_written(pod)
+    provided = _provided(written, picture)
     conversion = None
     with suppress(ValueError):  # a quantity that the API server refuses
-        conversion = conversion_of(pod.spec, provided)
+        conversion = conversion_of(written.spec, provided)
     if conversion is None:
         return []
-    for resources, container in _containers(pod):
-        for resource in conversion.amounts.get(container.name, {}):
-            for part, written in _parts(container):
-                if resource in written:
-                    patch.remove((*resources, part, resource))
-        for request in conversion.used.get(container.name, ()):
-            patch.append((*resources, "claims"), {"name": CLAIM_ENTRY, "request": request})
-    entry = {"name": CLAIM_ENTRY, "resourceClaimTemplateName": conversion.template}
-    patch.append(("spec", "resourceClaims"), entry)
+    _replace_requests(pod, conversion, patch)
     patch.set(("metadata", "annotations", CONVERTED), conversion.annotation)
     if controller_of(pod) is not None:
         return []
     resources_of = ", ".join(f"{resource} (DeviceClass {name})" for resource, name in sorted(provided.items()))
     text = f"the requests for {resources_of} became a ResourceClaim, whose devices are held for the gang"
     return [Advice(pod_ref(pod), "spec.resourceClaims", text)]
+
+
+def _replace_requests(pod: Pod, conversion: Conversion, patch: PatchBuilder) -> None:
+    """Take the requests out of the pod's containers, and add the claim. If the pod has a claim of an earlier
+    conversion, the new claim takes its place.
+
+    :param patch: receives the changes.
+    """
+    before = converted_entry(pod)
+    entry = before or entry_to_add(pod.spec)
+    for resources, container in _containers(pod):
+        for resource in conversion.amounts.get(container.name, {}):
+            for part, requested in _parts(container):
+                if resource in requested:
+                    patch.remove((*resources, part, resource))
+        if before is not None:
+            patch.drop((*resources, "claims"), "name", before)
+        for request in conversion.used.get(container.name, ()):
+            patch.append((*resources, "claims"), {"name": entry, "request": request})
+    if before is not None:
+        patch.drop(("spec", "resourceClaims"), "name", before)
+    patch.append(("spec", "resourceClaims"), {"name": entry, "resourceClaimTemplateName": conversion.template})
 
 
 def _provided(pod: Pod, picture: Picture) -> dict[str, str]:

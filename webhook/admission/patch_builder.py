@@ -47,6 +47,13 @@ class PatchBuilder:
         del self._parent(path)[path[-1]]
         self._operations.append({"op": "remove", "path": _pointer(path)})
 
+    def drop(self, path: Sequence[str], key: str, value: Any) -> None:
+        """Remove the mappings of which `key` has this value from the list at `path`. A missing list stays missing."""
+        existing = self._parent(path).get(path[-1]) or []
+        for at in reversed([at for at, each in enumerate(existing) if each.get(key) == value]):
+            del existing[at]
+            self._operations.append({"op": "remove", "path": _pointer([*path, str(at)])})
+
     def append(self, path: Sequence[str], value: Any) -> None:
         """Append `value` to the list at `path` unless it contains the value. A missing list is added."""
         parent = self._parent(path)
