@@ -77,5 +77,9 @@ def _path(labels: Mapping[str, str], depth: int) -> str:
 
 
 def _numbered(names: list[str], wider: list[str]) -> Amounts:
-    """Return the number of each node's domain. A domain is identified by its whole path, not by its name alone."""
+    """Return the number of each node's domain, given by node the domain's name (`names`) and the path above it
+    (`wider`).
+
+    A domain is identified by its whole path, not by its name alone.
+    """
     return np.unique([f"{path}/{name}" for path, name in zip(wider, names, strict=True)], return_inverse=True)[1]

@@ -244,13 +244,16 @@ def paced(ask_one: Callable[[int], Any], count: int, per_second: float) -> list[
 
 
 def _times(lots: Sequence[Lot], asked: Asked) -> tuple[float, float]:
-    """Return the median and the 99th percentile in milliseconds, each as the median of the rounds."""
+    """Return the median and the 99th percentile of the times of lots under the conditions `asked`, in milliseconds.
+
+    Each is the median of its values in these lots.
+    """
     spreads = [spread(each.seconds) for each in lots if each.asked == asked]
     return median(each.p50 for each in spreads) * 1000, median(each.p99 for each in spreads) * 1000
 
 
 def _cpu(lots: Sequence[Lot], asked: Asked, program: str) -> float:
-    """Return the program's milliseconds of CPU per pod, as the median of the rounds."""
+    """Return the program's milliseconds of CPU per pod, as the median of the lots under the conditions `asked`."""
     return median(each.cpu[program] / len(each.seconds) for each in lots if each.asked == asked) * 1000
 
 

@@ -16,7 +16,10 @@ _POLL_SECONDS = 5.0
 
 
 def flags(scheduler_qps: int | None) -> dict[str, Sequence[str]]:
-    """Return further flags of the components. `scheduler_qps`: the scheduler's limit; None: its default."""
+    """Return, by component of the control plane, the flags that the benchmark adds.
+
+    :param scheduler_qps: how many requests a second the scheduler may send; None: its default.
+    """
     limits = [f"--kube-api-qps={scheduler_qps}", f"--kube-api-burst={scheduler_qps}"] if scheduler_qps else []
     return {**LONG_LEASES, "kube-scheduler": limits}
 
