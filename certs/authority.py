@@ -2,7 +2,7 @@
 
 The functions have no side effects. Certificates and keys are PEM. All keys are P-256. The name of an authority contains
 a part of its key's digest, so that two authorities in one bundle have different names. With equal names a client would
-report a misleading error if one of them is missing.
+report a misleading error if one of the two authorities is missing in the bundle.
 """
 
 import ipaddress
