@@ -147,9 +147,9 @@ def read(sources: Sequence[str]) -> tuple[list[Document], list[Mistake]]:
 
 
 def print_result(result: DryRun, output: str, *, details: bool = False) -> None:
-    """Print the decisions of the dry run to standard output, in this format.
+    """Print the decisions of the dry run to standard output, in the format `output`.
 
-    :param details: whether JSON and YAML have the further fields of explanations (`solve_report`).
+    :param details: whether JSON and YAML also have the detailed fields of explanations (`solve_report`).
     """
     if output == "table":
         from cli.text.decision_text import render  # noqa: PLC0415 -- other formats need not wait for it

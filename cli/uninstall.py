@@ -303,7 +303,7 @@ def gated_pods(transport: Transport) -> list[Manifest]:
 
 
 def _placeholders(transport: Transport) -> dict[str, Manifest]:
-    """Return the placeholders, each by the identifier of the pod for which it reserves capacity."""
+    """Return the placeholders, each by the identifier of the expected or gated pod for which it reserves capacity."""
     found = _listed(transport, f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods")
     return {seat_of(pod): each for each in found if is_placeholder(pod := msgspec.convert(each, Pod))}
 

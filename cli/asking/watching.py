@@ -41,7 +41,9 @@ class Changes:
         self._keep = keep
 
     def replace(self, objects: Sequence[dict[str, Any]], api_version: str) -> None:  # noqa: ARG002 -- the protocol's
-        """Pass on the differences to a full list. Known objects that are not in it are passed on as deleted."""
+        """Compare the known objects with a full list, and pass on each difference. A known object that is not in the
+        list is passed on as deleted.
+        """
         gone = self._known.keys() - {_uid(each) for each in objects}
         for uid in sorted(gone):
             self.drop(dict(self._known[uid]))

@@ -125,7 +125,7 @@ class EventPrinter:
         click.echo(lines([_headline(self._gang), Text(), self._columns.head(), *styled]), nl=False)
 
     def tell(self, event: Manifest) -> None:
-        """Print one further event, as a row of the table or as a document."""
+        """Print one new event of the gang, as a row of the table or as a JSON or YAML document."""
         as_object: dict[str, Any] = {"apiVersion": "v1", "kind": "Event", **event}
         if self._output in FORMATS:
             click.echo(document(as_object, self._output), nl=False)

@@ -241,7 +241,9 @@ def _nearest(story: GangFacts) -> RenderableType | None:
 
 
 def _devices_near(story: GangFacts) -> RenderableType | None:
-    """Return a table of the devices in the near domains; None if the gang asks for none, or was not rejected."""
+    """Return a table of the devices in the domains that are nearest to holding the gang; None if the gang asks for no
+    devices, or was not rejected.
+    """
     rows = [
         device_row(near["path"], count)
         for near in (story.status.get("explanation") or {}).get("nearest") or ()
