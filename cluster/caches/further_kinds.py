@@ -22,7 +22,8 @@ class GroupKind(Protocol):
 
     `group`: "" for the core group. `versions`: best first. `only`: (namespace, name) if a single object is watched.
     `keeps`: returns whether an object is kept; None: all. `as_read`: converts an object into the form in which it is
-    kept; None: as received. `user_defined`: returns the further kinds that objects of this kind name; None: none.
+    kept; None: as received. `user_defined`: returns the user-defined kinds that objects of this kind name; None: they
+    name none.
     """
 
     @property

@@ -67,7 +67,7 @@ class DeviceView:
     def sharers(self) -> Mapping[DeviceId, tuple[tuple[ResourceClaim, Amounts], ...]]:
         """By device: the allocated claims that share it, each with the amounts of capacity that it consumes.
 
-        A claim that has several shares of a device is there for each of them.
+        A claim that has several shares of a device has one entry for each share.
         """
         found = defaultdict[DeviceId, list[tuple[ResourceClaim, Amounts]]](list)
         for claim in self.claims:
