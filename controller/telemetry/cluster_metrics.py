@@ -77,8 +77,8 @@ def waiting_since(status: Mapping[str, Any], created: str) -> datetime | None:
 
 
 def lacks_devices(status: Mapping[str, Any]) -> bool:
-    """Return whether a gang waits for devices, by its status: its reason names devices or claims, or the first near
-    domain of its rejection lacks devices.
+    """Return whether a gang waits for devices, by its status: its reason names devices or claims, or the domain nearest
+    to holding the rejected gang lacks devices.
     """
     near = (status.get("explanation") or {}).get("nearest") or ()
     short = any(each["free"] < each["needed"] for each in (near[0].get("devices") or () if near else ()))
