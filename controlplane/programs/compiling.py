@@ -42,7 +42,9 @@ class Run:
     flags: Sequence[str]
 
     def command(self, verb: str, *arguments: str) -> list[str]:
-        """Return the command line of `go build` or `go list`, with what decides about the contents of the cache."""
+        """Return the command line of `go build` or `go list`, with the flags on which the contents of Go's build cache
+        depend.
+        """
         common = ["-mod=readonly", "-trimpath", "-buildvcs=false", *self.flags]
         return [self.go, verb, *common, *arguments, *self.packages]
 
