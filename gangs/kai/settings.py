@@ -19,7 +19,7 @@ MOST_WEIGHT = 100
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """A topology policy of the ConfigMap.
+    """A topology policy in KAI Scheduler's ConfigMap.
 
     `topology`: a level, or one of the words `nvlink`, `numa` and `nvswitch`. `strategy`: `pack` pods into few domains
     of the level, or `prefer` nodes that have its label. `weight`: from 1 to 100.
@@ -32,7 +32,7 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 class LevelEntry(msgspec.Struct, frozen=True):
-    """A level in the ConfigMap: its name, and the node label that names a node's domain."""
+    """A level in KAI Scheduler's ConfigMap: its name, and the node label whose value is the name of a node's domain."""
 
     name: str
     label: str

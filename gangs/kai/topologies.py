@@ -38,7 +38,8 @@ def topology_of(settings: Settings) -> Topology:
 
 
 def _below(settings: Settings) -> tuple[DeviceLevel, ...]:
-    """Return the levels below the node: the usual ones, and those that the ConfigMap lists below the node.
+    """Return the levels below the node: numa-node, nvlink-domain and gpu, and those that KAI's ConfigMap lists below
+    the node.
 
     If the label of such a level in the ConfigMap could be an attribute of devices, it precedes the usual attributes.
     """

@@ -130,8 +130,8 @@ def of_kind(group: str, kind: str, row: KindRow, sources: Sources, about: GangKe
 def pods_of(manifest: Manifest, marked: Sequence[Pod], sources: Sources) -> list[Pod]:
     """Return the existing pods of a workload. A Job's pods are found by their owner reference, not by their label.
 
-    :param marked: pods whose label and metadata name a workload of this kind and name. An earlier workload of the same
-        name may have created them; these are left out.
+    :param marked: pods that belong to a workload of this kind and name, by their label `phalanx.dev/workload` and their
+        controller. Pods of an earlier workload of the same name are left out.
     """
     if has_rules(manifest):
         return sources.pods_of(job_of(manifest))

@@ -137,7 +137,9 @@ def _advise(ref: ObjectRef, annotations: Mapping[str, str], pods: Sequence[Pod],
 
 
 def _advise_keys(pods: Sequence[Pod], findings: Findings) -> None:
-    """Report, as advice, `phalanx.dev` keys without effect on pods: those of fields of the Gang's spec, and typos."""
+    """Report, as advice, keys that begin with `phalanx.dev/` and have no effect on pods: keys whose place is a field of
+    the Gang's spec, and typos.
+    """
     for pod in pods:
         meta = pod.metadata
         for at, written in (("metadata.labels", meta.labels), ("metadata.annotations", meta.annotations)):

@@ -85,7 +85,8 @@ def read_parts(
 
     Faults go to `findings`. Raises `MalformedError`.
 
-    :param pods: pods whose label `phalanx.dev/workload` and metadata name a workload of this kind and name.
+    :param pods: pods that belong to a workload of this kind and name, by their label `phalanx.dev/workload` and their
+        controller.
     """
     ref, row = ref_of(manifest), row_of(manifest)
     gated = members.gated_by(manifest, makers.mark(mark_of(manifest), NAME))
