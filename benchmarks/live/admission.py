@@ -163,7 +163,7 @@ def objects() -> Iterator[tuple[str, str, load.Manifest]]:
     """Yield the objects whose creation is measured by dry runs: they are planned at their admission, or they cause the
     planning of other pods.
 
-    Each has a name for the page, the path where it is created, and its manifest.
+    Each has a name for the page of results, the API path at which it is created, and its manifest.
     """
     spec = {"template": {"metadata": {"labels": {"app": "a"}}, "spec": load.pod_spec()}, "replicas": _OF_A_GANG}
     selected = {**spec, "selector": {"matchLabels": {"app": "a"}}, "serviceName": "a"}

@@ -24,10 +24,10 @@ class Run:
 
 
 def keep(run: Run, page: Path, picture: Path | None) -> tuple[list[str], bool]:
-    """Write the page, its figures beside it (.json), and the picture.
+    """Write the page of a run, its figures beside it (.json), and the picture.
 
-    Returns sentences about the run, and whether no row of Phalanx is much worse than in the earlier figures. If one is
-    much worse, the earlier files stay, and this run is written to `ASIDE`.
+    Returns sentences about the run, and whether no row of Phalanx is much worse than in the figures of the earlier run.
+    If one is much worse, the earlier files stay, and this run is written to `ASIDE`.
     """
     texts = {page: run.text, table_of(page): as_json(run.rows, {"about": run.about, "nodes": run.nodes})}
     if picture is not None:

@@ -48,8 +48,9 @@ def install(
     """Install Phalanx with its two servers, and return their process ids by name.
 
     :param timeout_seconds: the timeout of each call of the webhook. None: as in the manifests.
-    :param controller_options: further options of `phalanx controller`.
-    :param atomic_release: whether gangs start in one scheduling cycle. The control plane needs the feature gates.
+    :param controller_options: options of `phalanx controller` besides the usual ones.
+    :param atomic_release: whether gangs start in one scheduling cycle, for which the control plane needs the feature
+        gate `GenericWorkload`.
     :param components: optional components that bring rights, such as `devices`.
     """
     deployment = Deployment(plane, timeout_seconds=timeout_seconds, controller_options=controller_options)
