@@ -169,7 +169,7 @@ def print_result(result: DryRun, output: str, *, details: bool = False) -> None:
 def _page(result: DryRun) -> str:
     """Return an HTML page that shows the cluster and the plans.
 
-    :raises click.ClickException: this installation was built without the script of the page.
+    :raises click.ClickException: this installation was built without the script of the live page (`make page`).
     """
     from webhook.live_view.page import SCRIPT  # noqa: PLC0415 -- Jinja is slow to import, and only html needs it
     from webhook.live_view.recorded import recorded  # noqa: PLC0415 -- as above
