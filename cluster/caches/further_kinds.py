@@ -117,7 +117,9 @@ class FurtherKinds:
         self._over = False
 
     def replace(self, objects: Sequence[Object], api_version: str) -> None:
-        """Replace all objects that name kinds. Start and end the watches accordingly."""
+        """Replace all objects that name user-defined kinds. Start and end watches, so that exactly the named kinds are
+        watched.
+        """
         self._sink.replace(objects, api_version)
         self._objects = {each["metadata"]["name"]: each for each in objects}
         self._follow()

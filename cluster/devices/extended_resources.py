@@ -212,7 +212,7 @@ def _without(container: Container, amounts: Mapping[str, int]) -> Container:
 def as_written(pod: Pod) -> Pod:
     """Return a converted pod with the requests that its author wrote, and other pods unchanged.
 
-    The claim stays in the spec. If the annotation does not fit the claim, the pod is returned unchanged.
+    The claim stays in the spec. If the annotation `CONVERTED` does not fit the claim, the pod is returned unchanged.
     """
     record = _record(pod)
     if record is None:

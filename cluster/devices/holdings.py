@@ -120,7 +120,8 @@ NO_DEVICES = DeviceView()
 
 
 def without_taking(rules: Iterable[DeviceTaintRule]) -> tuple[DeviceTaintRule, ...]:
-    """Return the taint rules that count for a plan: all except those by which the controller takes devices for plans.
+    """Return the taint rules that planning considers: all except those by which the controller keeps the devices of
+    plans in force for itself.
 
     The plans in force themselves say which devices they take.
     """

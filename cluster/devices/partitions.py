@@ -33,7 +33,9 @@ class Partitions:
 
     @cached_property
     def _newest(self) -> Sequence[ResourceSlice]:
-        """The slices that count: those of the highest generation of each pool with counters or shared devices."""
+        """The ResourceSlices of the highest generation of each pool that has counters or shared devices. All other
+        slices are left out.
+        """
         newest: dict[tuple[str, str], int] = {}
         counting = set[tuple[str, str]]()
         for each in self.slices:
