@@ -25,7 +25,7 @@ class Probes:
     """Sends at most one probe at a time, and remembers of which plans the scheduler has seen the nominations.
 
     A probe covers all plans that were waiting when it was created. The memory is not durable: a restarted controller
-    probes again. `controller.acting.device_probes` has further probes.
+    probes again. `controller.acting.device_probes` has the probes for devices.
     """
 
     kind = PLAIN

@@ -140,7 +140,8 @@ class Reclaimer:
         return written + self._make_again(back, gang_state, sources)
 
     def _learn(self, late: Untried, gang_state: ReconcileState, sources: Sources) -> list[Written]:
-        """Record in the ConfigMap that the scheduler does not run, if it has been silent for long enough.
+        """Record in the ConfigMap `phalanx-schedulers` that the scheduler does not run, if it has been silent for long
+        enough.
 
         For each further record, the scheduler must have been silent for twice as long as for the record before.
         """
@@ -233,7 +234,8 @@ def _before(pod: Pod, known: Learnt, now: datetime) -> bool:
 
 
 def _oldest(name: str, sources: Sources) -> list[str]:
-    """Return the schedulers to remove from the ConfigMap so that `name` can be recorded, oldest first.
+    """Return the schedulers to remove from the ConfigMap `phalanx-schedulers` so that `name` can be recorded, oldest
+    first.
 
     Empty if fewer than `MOST_NOTED` are recorded.
     """
@@ -261,7 +263,7 @@ def _remade(pod: Pod, others: Sequence[Pod], sources: Sources) -> bool:
 
 
 def _affords(manifest: Mapping[str, object], failures: int) -> bool:
-    """Return whether a Job goes on after this many further failures. Kubernetes counts each deleted pod as failed."""
+    """Return whether a Job goes on after `failures` more failures. Kubernetes counts each deleted pod as failed."""
     try:
         job = job_of(manifest)
     except MalformedError:

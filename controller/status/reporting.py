@@ -385,7 +385,7 @@ class Reporter:
         )
 
     def _notes(self, gang_state: ReconcileState, phase: Phase) -> Notes:
-        """Return what the status reports besides the plan."""
+        """Return the facts that the gang's status reports besides its plan."""
         stuck = gang_state.step.stranded if isinstance(gang_state.step, AwaitBinding) else ()
         effects = gang_state.effects
         reason, message = about_devices(gang_state.step) if phase is Phase.NOMINATED else ("", "")
