@@ -1,4 +1,6 @@
-"""The cluster of `phalanx demo --keep`: 128 nodes with gangs in every phase, and the page on the loopback."""
+"""The cluster of `phalanx demo --keep`: 128 nodes with gangs in every phase, and the live page on the loopback
+address.
+"""
 
 import shlex
 import sys
