@@ -77,7 +77,9 @@ class Settings:
         return tuple(each for each in reversed(self.levels) if each.name not in inside and not _is_node(each))
 
     def label_of(self, name: str) -> str | None:
-        """Return the node label of a level in the ConfigMap; None if it does not list the level."""
+        """Return the node label of a level in KAI Scheduler's ConfigMap; None if the ConfigMap does not list the
+        level.
+        """
         return next((each.label for each in self.levels if each.name == name), None)
 
 

@@ -60,8 +60,8 @@ def _attribute(label: str | None) -> tuple[str, ...]:
 
 
 def _default(name: str, labels: tuple[str, ...], taken: set[str]) -> list[Level]:
-    """Return a default level with the labels that no level of the ConfigMap uses, in a list. The list is empty if the
-    ConfigMap's levels use all of `labels`.
+    """Return a default level with the labels that no level of KAI Scheduler's ConfigMap uses, in a list. The list is
+    empty if the ConfigMap's levels use all of `labels`.
 
     :param taken: the labels that the ConfigMap's levels use.
     """

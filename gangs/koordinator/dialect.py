@@ -271,7 +271,9 @@ def _follows(key: GangKey, other: GangKey, links: Callable[[GangKey], Iterable[G
 
 
 def _listed_in(group: Manifest) -> frozenset[GangKey]:
-    """Return the gangs that the annotation of a PodGroup lists; empty if it has none."""
+    """Return the gangs that a PodGroup's annotation `gang.scheduling.koordinator.sh/groups` lists; empty if it has
+    none.
+    """
     annotations = (group.get("metadata") or {}).get("annotations")
     return units.listed(annotations if isinstance(annotations, Mapping) else {})
 

@@ -260,7 +260,9 @@ def _strategy(annotations: Mapping[str, str], ref: ObjectRef, findings: Findings
 
 
 def _policy(annotations: Mapping[str, str], labels: Mapping[str, str], ref: ObjectRef, findings: Findings) -> str:
-    """Return the match policy of a unit (PodGroup): that of the annotation, else of the older annotation or label.
+    """Return the match policy of a unit (PodGroup): that of the annotation
+    `gang.scheduling.koordinator.sh/match-policy`, else of the older annotation or label
+    `pod-group.scheduling.sigs.k8s.io/match-policy`.
 
     The default is once-satisfied. Unknown policies are reported.
     """

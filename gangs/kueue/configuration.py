@@ -24,7 +24,7 @@ class _Mapping(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def device_quotas(sources: Sources) -> DeviceQuotas | None:
-    """Return how Kueue's Configuration counts devices; None without the ConfigMap, and without mappings in it.
+    """Return how Kueue's Configuration counts devices; None if the ConfigMap with it does not exist or has no mappings.
 
     If the ConfigMap is invalid, the result says so, and gangs with devices wait until it is corrected.
     """

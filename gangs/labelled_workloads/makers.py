@@ -55,7 +55,8 @@ def owner_of(pod: Pod, system: str = "") -> ObjectRef | None:
 
 
 def by_workload(pods: Sequence[Pod], system: str = "") -> dict[ObjectKey, list[Pod]]:
-    """Return the pods of labelled workloads by the key of their workload. Pods without a label are left out.
+    """Return the pods with the label `phalanx.dev/workload` by the key of their workload. Pods without the label are
+    left out.
 
     :param system: the dialect whose labels are read; "" for Phalanx's own.
     """

@@ -48,7 +48,9 @@ MAIN = "main"
 
 
 def is_mirror(manifest: Manifest) -> bool:
-    """Whether a Gang object has the annotation of a mirror, which the controller creates for another object's gang."""
+    """Whether a Gang object has the annotation `phalanx.dev/mirrors`, as the mirrors that the controller creates
+    have.
+    """
     return keys.MIRRORS in ((manifest.get("metadata") or {}).get("annotations") or {})
 
 
