@@ -185,7 +185,9 @@ def _hopeless(required: str | None, preferred: str | None, priority: int = 0) ->
 
 
 def _hopeless_sets(required: str) -> Draw:
-    """Return a function that draws a gang of two pod sets, each of which fits alone, but not both together."""
+    """Return a function that draws a gang of two pod sets, each of which alone fits into one domain of the level
+    `required`, but not both together.
+    """
 
     def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
         large, small = _ask(4), _ask(1)

@@ -1,5 +1,5 @@
-"""Measures the time of one instance: from the problem to the verified plan, through a worker, as the controller
-plans.
+"""Measures the time of one instance: from the problem to the verified plan, through a worker process of the solver, as
+the controller plans.
 """
 
 import gc

@@ -60,7 +60,10 @@ def _summed(domains: Amounts, held: Amounts) -> Amounts:
 
 
 def _row(state: NodeState, evicting_below: int | None) -> Amounts:
-    """Return the free amounts of one node."""
+    """Return the free GPUs, millicores and MiB of one node.
+
+    The requests of pods below the priority `evicting_below` count as free; None: of no pods.
+    """
     row = _left(room(state, priority=0)[0])
     for tenant in state.tenants:
         if evicting_below is not None and tenant.priority < evicting_below:

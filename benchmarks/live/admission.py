@@ -47,8 +47,8 @@ _OF_A_GANG = 512
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The conditions under which one lot of pods is created. `way`: what admits the pods: nothing, the webhook or the
-    policies. `what`: whether the pods are stored. `per_second`: how many pods are created in a second.
+    """The conditions under which one lot of pods is created. `way`: what admits the pods: nothing, Phalanx's webhook or
+    its admission policies. `what`: whether the pods are stored. `per_second`: how many pods are created in a second.
     """
 
     way: str
@@ -145,8 +145,8 @@ def measured(plan: Plan) -> tuple[list[Lot], list[Tried]]:
 
 
 def ask(plane: ControlPlane, deployment: Deployment, way: str) -> None:
-    """Make the API server use only one mode of admission from now on: none, the webhook or the policies. Returns when
-    the change is in effect.
+    """Make the API server use only one mode of admission from now on: none, Phalanx's webhook or its admission
+    policies. Returns when the change is in effect.
     """
     others = [*webhook_configurations(deployment.webhook_url(), b""), *admission_policies()]
     listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": others})

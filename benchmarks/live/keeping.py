@@ -47,7 +47,8 @@ def earlier(page: Path) -> dict[str, Any]:
 
 
 def write(texts: Mapping[Path, str], worse: Sequence[Change]) -> tuple[list[str], bool]:
-    """Write the files of a run, unless a row is much worse than in the earlier run. Return the same as `keep`.
+    """Write the files of a run, unless a row is much worse than in the earlier run. Return sentences about the run, and
+    whether no row is much worse; if one is, the files are written to `ASIDE`.
 
     :param texts: by file, its text.
     :param worse: the rows that are worse than in the earlier run.

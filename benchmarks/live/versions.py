@@ -65,7 +65,7 @@ class Configuration:
 
 
 def configuration(name: str) -> Configuration:
-    """Return the configuration of a name in `CONFIGURATIONS`."""
+    """Return the configuration with this name, which is one of `CONFIGURATIONS`."""
     minor = name.removesuffix(ATOMIC)
     return Configuration(name, "" if minor == USUAL else minor, name.endswith(ATOMIC))
 
