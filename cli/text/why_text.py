@@ -58,7 +58,9 @@ def render(story: GangFacts, now: datetime) -> str:
 
 
 def _parts(story: GangFacts, now: datetime) -> Iterator[RenderableType]:
-    """Yield the parts of the text: the message and the remedies first, then the facts, the pods and the events."""
+    """Yield the parts of the text about a gang: its message and the remedies first, then its other facts, its pods and
+    its events.
+    """
     yield _headline(story)
     yield Text(f"  {story.status.get('message') or 'nothing has been decided yet'}")
     if line := restarted(story.status):
