@@ -183,7 +183,7 @@ class Capture:
         devices: DeviceObjects | None = None,
         version: str = "",
     ) -> Snapshot:
-        """Return a snapshot of the present nodes and pods, with these other objects.
+        """Return a snapshot of the present nodes and pods, with the given objects of other kinds.
 
         It shares everything that has not changed with the last snapshot. `devices`: None if no devices are planned.
         """
