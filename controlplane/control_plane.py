@@ -185,7 +185,7 @@ class ControlPlane:
     def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
         """Run kubectl as the administrator and return its standard output.
 
-        :param check: whether a failure raises. False: after a failure, both streams are returned.
+        :param check: whether a failure raises. False: after a failure, standard output and standard error are returned.
         :raises subprocess.CalledProcessError: kubectl failed. `stderr` has the reason.
         """
         answer = self.kubectl_result(*arguments, stdin=stdin)

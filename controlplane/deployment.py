@@ -237,8 +237,8 @@ class Deployment:
         return answer
 
     def _await_service_account(self) -> None:
-        """Wait for the default service account of the system namespace. Without it, the API server admits no probe
-        pod there.
+        """Wait for the default service account of the namespace `phalanx-system`. Without it, the API server admits no
+        probe pod of the controller in this namespace.
         """
         path = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/serviceaccounts/default"
 
