@@ -136,7 +136,8 @@ def _read(
 
 
 def _recorded(manifest: Manifest, sources: Sources) -> str | None:
-    """Return the name of the topology in which an automatic gang was first placed, from its Gang object; None if new.
+    """Return the name of the topology in which an automatic gang was first placed, from its Gang object; None for a
+    gang that was never placed.
 
     The gang keeps this topology even if other topologies are created later.
     """
