@@ -73,7 +73,7 @@ class Sample:
 
 
 class Bench:
-    """A worker process with clocks around its steps. `bench` creates it."""
+    """A worker process of the solver with clocks around its steps. `bench` creates it."""
 
     def __init__(self, workers: Workers, clock: Clock, folder: Path) -> None:
         self._workers, self._clock, self._folder = workers, clock, folder

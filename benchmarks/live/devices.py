@@ -159,7 +159,7 @@ def _audited(log: Path, begin: int) -> list[Mapping[str, Any]]:
 
 
 def _remove(plane: ControlPlane, mode: str, claims: str, name: str, size: int) -> None:
-    """Delete the objects of a lot, and wait until its pods, its claims and all rules are gone."""
+    """Delete the objects of a lot, and wait until its pods, its claims and all DeviceTaintRules are gone."""
     names = [f"{name}-{number}" for number in range(size)]
     paths = [f"{load.PODS}/{each}?gracePeriodSeconds=0" for each in names]
     if mode == PHALANX:

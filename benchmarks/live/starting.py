@@ -1,4 +1,6 @@
-"""Starts what every live benchmark needs: the flags of the components, the nodes, and Phalanx with its two servers."""
+"""Starts what every live benchmark needs: the flags of the control plane's components, the nodes, and Phalanx with its
+two servers.
+"""
 
 import time
 from collections.abc import Sequence
