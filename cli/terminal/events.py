@@ -109,7 +109,9 @@ class EventPrinter:
         self._start: datetime | None = None
 
     def show(self, happened: Sequence[Manifest]) -> None:
-        """Print the history so far. In JSON and YAML, print the Event objects as the API server has them."""
+        """Print the history of the gang so far. In JSON and YAML, print the Event objects as the API server has
+        them.
+        """
         if self._output in FORMATS:
             items = [{"apiVersion": "v1", "kind": "Event", **each} for each in happened]
             click.echo(structured({"apiVersion": "v1", "kind": "EventList", "items": items}, self._output), nl=False)
