@@ -381,8 +381,8 @@ class ClusterCache:
             return self._snapshot
 
     def devices(self) -> DeviceView:
-        """Return the claims, rules and partitions of devices. It is the same object as before if nothing in it has
-        changed.
+        """Return the ResourceClaims, the DeviceTaintRules, and the partitions of devices. It is the same object as
+        before if nothing in it has changed.
         """
         with self._changed:
             claims, rules, *_ = self._of_devices
