@@ -144,7 +144,7 @@ def never_run(metadata: Mapping[str, Any], resources: Mapping[str, Any], **spec:
     never allocated (`controller.acting.device_probes`).
 
     :param resources: the resources of its only container.
-    :param spec: further fields of the pod's spec. `nodeSelector` replaces the one that matches no node.
+    :param spec: other fields of the pod's spec. `nodeSelector` replaces the one that matches no node.
     """
     return {
         "apiVersion": "v1",

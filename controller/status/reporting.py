@@ -513,7 +513,8 @@ def _is_plan_alone(gang_state: ReconcileState, phase: Phase, notes: Notes) -> bo
 def _only_reworded(before: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
     """Return whether the messages of both statuses differ, and nothing else.
 
-    If both report a plan alone, the second one need not be written: the release follows at once.
+    If both statuses report a plan and nothing besides it, the second one need not be written: the release follows at
+    once.
     """
     return _without_messages(before) == _without_messages(status)
 
