@@ -37,7 +37,7 @@ _BLOCK = "network.topology.nvidia.com/block"
 
 @dataclass(frozen=True, slots=True)
 class DemoGang:
-    """A gang of the examples: the name of its PodGroup and the names of its members."""
+    """A gang of the Koordinator guide's examples: the name of its PodGroup and the names of its members."""
 
     name: str
     members: tuple[str, ...]

@@ -65,7 +65,7 @@ class MissingPackage:
 
     @property
     def cost(self) -> float:
-        """The processor time of its compilation, as a multiple of that of a package without dependencies."""
+        """The processor time of the package's compilation, as a multiple of that of a package without dependencies."""
         return 1 + self.dependencies / _COSTS_ANOTHER
 
 
