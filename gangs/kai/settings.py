@@ -63,7 +63,8 @@ class Settings:
 
     @property
     def below_the_node(self) -> frozenset[str]:
-        """The names of the levels inside a node, such as a GPU: all that are listed before the node level.
+        """The names of the levels inside a node, such as a GPU: all levels that KAI Scheduler's ConfigMap lists before
+        the node level.
 
         NVLink domains do not count, because they may span nodes.
         """

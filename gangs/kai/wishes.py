@@ -44,7 +44,7 @@ class Wishes:
 def scopes(settings: Settings, topology: Topology) -> tuple[str, ...]:
     """Return all scopes that a PodGroup may name, the narrowest first.
 
-    :param topology: the topology with the ConfigMap's levels.
+    :param topology: the topology with the levels of KAI Scheduler's ConfigMap.
     """
     return (*sorted(settings.below_the_node), *(level.name for level in reversed(topology.levels)))
 

@@ -86,7 +86,7 @@ class KoordinatorDialect:
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
         """Return the topology of the ClusterNetworkTopology `default`, in a list; empty if it is missing or invalid.
 
-        Faults of the object and of the scheduler's ConfigMap go to `findings`.
+        Faults of the object and of Koordinator's ConfigMap go to `findings`.
         """
         settings_of(sources, findings)
         written = sources.of_kind(keys.TOPOLOGY_GROUP, keys.TOPOLOGY_KIND)

@@ -293,7 +293,7 @@ def _waiting_time(annotations: Mapping[str, str], ref: ObjectRef, findings: Find
 
 
 def seconds_of(text: str) -> float | None:
-    """Return the seconds of a duration in Go's notation ("1h30m", "100s"); None if the text is none."""
+    """Return the seconds of a duration in Go's notation ("1h30m", "100s"); None if the text is no duration."""
     parts = list(_DURATION.finditer(text))
     if not parts or "".join(part[0] for part in parts) != text:
         return None

@@ -225,7 +225,8 @@ def _all(marked: LabelledWorkload) -> int:
 
 
 def _pool(marked: LabelledWorkload, ref: ObjectRef, findings: Findings) -> str | None:
-    """Return the node pool in the label of the workload, else in the labels of its pod templates; None if none has it.
+    """Return the node pool in the label `kai.scheduler/node-pool` of the workload, else in the labels of its pod
+    templates; None if none has it.
 
     Templates with different node pools are reported.
     """
