@@ -39,7 +39,7 @@ class ClaimTemplates:
         self._created = dict[str, float]()
 
     def provide(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
-        """Create the templates that gated members of the gang name and that do not exist.
+        """Create the ResourceClaimTemplates that gated members of the gang name and that do not exist.
 
         The gang's status names a template that the API server refuses.
         """

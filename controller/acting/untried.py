@@ -94,7 +94,11 @@ class Reclaimer:
         return effects
 
     def _handle(self, gang_state: ReconcileState, sources: Sources) -> Effects:
-        """Do what `reclaim` does for one gang, and add the number of its untried members to `_count`."""
+        """Free the capacity of one gang's released members whose scheduler is dead, and report the members that it has
+        not tried.
+
+        Add the number of untried members to `_count`.
+        """
         waiting = [m.pod for m in gang_state.gang.members if not m.pod.bound]
         held_back = groups_held_back(waiting)
         free = [pod for pod in waiting if not pod.spec.scheduling_gates and group_of(pod) not in held_back]
