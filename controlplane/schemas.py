@@ -33,8 +33,8 @@ _Schema = Mapping[str, Any]
 
 
 def reduced(swagger: _Schema, version: str) -> dict[str, Any]:
-    """Return the content of the schema file: the kinds that Phalanx reads, the definitions that they need, and the
-    source.
+    """Return the content of the schema file: the kinds that Phalanx reads, the definitions that they need, and their
+    source: the file and the version of Kubernetes.
     """
     kinds = dict(sorted(_kinds(swagger["definitions"])))
     definitions = _reachable(kinds.values(), swagger["definitions"])
