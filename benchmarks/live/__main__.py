@@ -83,7 +83,7 @@ def main(
     """Measure how long pods take from their creation until they are bound.
 
     Exits with status 1 if Phalanx takes longer, relative to the stock scheduler, than in the earlier run whose page is
-    the file `write`. Then this file and the files of its figures stay unchanged.
+    `write`. Then this page, the file of its figures and the picture stay unchanged.
     """
     plan = Plan(nodes, tuple(map(int, sizes.split(","))), rounds, names)
     about = (

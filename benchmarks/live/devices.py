@@ -67,8 +67,8 @@ class Installation:
 def main(*, nodes: int, size: int, rounds: int, scheduler_qps: int | None, write: Path | None) -> None:
     """Measure how long pods with claims take from their creation until they are bound.
 
-    Exits with status 1 if Phalanx takes more than 2.5 times as long as stock, or if two claims had one device. The
-    files then stay unchanged.
+    Exits with status 1 if Phalanx takes more than 2.5 times as long as stock, or if two claims had one device. Then the
+    page `write` and the file of its figures stay unchanged.
     """
     setup = Setup(nodes, size, scheduler_qps)
     if size > (most := nodes * _DEVICES_OF_NODE):
