@@ -140,7 +140,8 @@ def uninstall(*, kubeconfig: str | None, definitions: bool, yes: bool) -> None:
 
 
 def gangs_without_plan(transport: Transport) -> list[Manifest]:
-    """Return the Gang objects whose members wait gated and have no plan. Without the Gang kind there are none.
+    """Return the Gang objects whose members wait gated and have no plan. If the API server does not serve the kind
+    Gang, there are none.
 
     No plan means: no capacity, no quota, an invalid request, or members that do not exist yet.
     """
