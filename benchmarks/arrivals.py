@@ -67,7 +67,7 @@ class Job:
 
     @property
     def gpus(self) -> int:
-        """The GPUs of all pods together."""
+        """The GPUs of all pods of the job together."""
         return self.pods * self.each.gpus
 
 

@@ -60,7 +60,9 @@ _CPU_ONLY = Ask(0, 8_000, 16 << 10)
 
 
 def _fitting(rng: Random, room: Room, pods: int, level: str | None, slices: Slices = ()) -> Ask:
-    """Return the requests of each of `pods` pods: a random number of GPUs, or less if the pods would not all fit."""
+    """Return the requests of each of `pods` pods: a random number of GPUs, or fewer if no domain of `level` holds them
+    all.
+    """
     return _largest(rng.choice(_GPUS), room, pods, level, slices)
 
 
@@ -168,7 +170,9 @@ def _joint(required: str | None, preferred: str | None) -> Draw:
 
 
 def _hopeless(required: str | None, preferred: str | None, priority: int = 0) -> Draw:
-    """Return a function that draws an infeasible gang: it has one to eight pods more than fit."""
+    """Return a function that draws an infeasible gang: it has one to eight pods more than the best domain of the level
+    `required` holds.
+    """
 
     def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
         each = _ask(rng.choice(_GPUS if required else _GPUS[:1]))
@@ -181,7 +185,9 @@ def _hopeless(required: str | None, preferred: str | None, priority: int = 0) ->
 
 
 def _hopeless_sets(required: str) -> Draw:
-    """Return a function that draws a gang of two pod sets, each of which fits alone, but not both together."""
+    """Return a function that draws a gang of two pod sets, each of which alone fits into one domain of the level
+    `required`, but not both together.
+    """
 
     def draw(rng: Random, room: Room) -> tuple[Gang, ...]:
         large, small = _ask(4), _ask(1)

@@ -246,7 +246,11 @@ def container(ask: Ask) -> Container:
 
 
 def _budgets(pods: Iterable[Pod]) -> list[PodDisruptionBudget]:
-    """Return the teams' budgets, with the status that the disruption controller of a running cluster would write."""
+    """Return a disruption budget for each of the `TEAMS` namespaces `team-N`: at most 10 % of its pods may be
+    unavailable.
+
+    The budgets have the status that the disruption controller of a running cluster would write.
+    """
     running = Counter(pod.metadata.namespace for pod in pods)
     return [
         PodDisruptionBudget(

@@ -1,5 +1,5 @@
-"""Measures the time of one instance: from the problem to the verified plan, through a worker, as the controller
-plans.
+"""Measures the time of one instance: from the problem to the verified plan, through a worker process of the solver, as
+the controller plans.
 """
 
 import gc
@@ -73,7 +73,7 @@ class Sample:
 
 
 class Bench:
-    """A worker process with clocks around its steps. `bench` creates it."""
+    """A worker process of the solver with clocks around its steps. `bench` creates it."""
 
     def __init__(self, workers: Workers, clock: Clock, folder: Path) -> None:
         self._workers, self._clock, self._folder = workers, clock, folder

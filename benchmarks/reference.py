@@ -93,7 +93,7 @@ def _answered(sample: Sample) -> float:
 
 
 def _equal(pair: Pair) -> bool:
-    """Whether solver and naive model have equal values. True as well if one of them proves nothing.
+    """Whether solver and naive model have equal values. Also True if one of them proves nothing.
 
     Also True for an instance of several gangs, because the sample has no joint plan to compare.
     """

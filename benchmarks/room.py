@@ -60,7 +60,10 @@ def _summed(domains: Amounts, held: Amounts) -> Amounts:
 
 
 def _row(state: NodeState, evicting_below: int | None) -> Amounts:
-    """Return the free amounts of one node."""
+    """Return the free GPUs, millicores and MiB of one node.
+
+    The requests of pods below the priority `evicting_below` count as free; None: of no pods.
+    """
     row = _left(room(state, priority=0)[0])
     for tenant in state.tenants:
         if evicting_below is not None and tenant.priority < evicting_below:
@@ -77,5 +80,9 @@ def _path(labels: Mapping[str, str], depth: int) -> str:
 
 
 def _numbered(names: list[str], wider: list[str]) -> Amounts:
-    """Return the number of each node's domain. A domain is identified by its whole path, not by its name alone."""
+    """Return the number of each node's domain, given by node the domain's name (`names`) and the path above it
+    (`wider`).
+
+    A domain is identified by its whole path, not by its name alone.
+    """
     return np.unique([f"{path}/{name}" for path, name in zip(wider, names, strict=True)], return_inverse=True)[1]

@@ -177,7 +177,9 @@ def _beaten(reference: Reference) -> Check:
 
 
 def compared(now: Row, before: Mapping[tuple[str, int], Row]) -> tuple[float, float] | None:
-    """Return the ratios of the median and of the 99th percentile, now to before; None if there was no such row."""
+    """Return the ratios of the median and of the 99th percentile, now to before; None if `before` has no row of this
+    scenario and size.
+    """
     old = before.get((now.scenario, now.nodes))
     if old is None:
         return None

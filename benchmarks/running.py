@@ -45,7 +45,9 @@ def cluster_of(copies: int, fill: float, pods: int) -> Cluster:
 
 @lru_cache(maxsize=12)
 def room_of(load: Load, evicting_below: int | None) -> Room:
-    """Return the free capacity of a cluster, in which the capacity of pods below the priority counts as free."""
+    """Return the free capacity of a cluster, in which the capacity of pods of a lower priority than `evicting_below`
+    counts as free; None: of no pods.
+    """
     return Room(cluster_of(load.copies, load.fill, load.pods).snapshot, evicting_below)
 
 

@@ -126,7 +126,7 @@ def peak(folder: Path) -> int:
 
 
 def serve() -> None:
-    """Run a worker that counts the time of its steps."""
+    """Run a worker process of the solver that counts the time of its steps."""
     folder = Path(os.environ[FOLDER])
     threading.Thread(target=_watch_memory, args=(folder / f"{os.getpid()}{_PEAK}",), daemon=True).start()
     with clocked({"model": ((solving, "instance_of"),), "verify": ((solving, "verify"),)}) as clock:

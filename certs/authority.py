@@ -2,7 +2,7 @@
 
 The functions have no side effects. Certificates and keys are PEM. All keys are P-256. The name of an authority contains
 a part of its key's digest, so that two authorities in one bundle have different names. With equal names a client would
-report a misleading error if one of them is missing.
+report a misleading error if one of the two authorities is missing in the bundle.
 """
 
 import ipaddress
@@ -46,7 +46,7 @@ def service_names(service: str, namespace: str) -> ServerNames:
 def new_authority(name: str, now: datetime, lifetime: timedelta = AUTHORITY_LIFETIME) -> Pair:
     """Return a new self-signed authority, which may sign serving certificates but no further authorities.
 
-    Its common name is `name` and a part of its key's digest.
+    Its common name consists of `name` and a part of its key's digest.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())

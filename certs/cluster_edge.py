@@ -53,8 +53,8 @@ def ensure_serving_certificate(
 ) -> datetime:
     """Take the step of the certificate's rotation that is due, if any, and make the webhook configurations trust it.
 
-    The Secret changes only after the configurations trust both its old and its new content. Webhooks that are called by
-    URL and not by this Service are not changed.
+    The Secret changes only after the configurations trust both its old and its new content. Webhooks that the API
+    server calls by URL, and not by the Service in `place`, are not changed.
 
     :returns: the end of the serving certificate's validity. Call again long before, best every few seconds.
     :raises ApiException: the API server refused. A 409 means that another client wrote at the same time.
@@ -122,7 +122,9 @@ def _write(transport: Transport, secret: dict[str, Any] | None, held: Held, plac
 
 
 def _trust(transport: Transport, bundle: bytes, place: WebhookPlace) -> None:
-    """Write the CA bundle to each webhook in the configurations that calls this Service, unless all have it already."""
+    """Write the CA bundle to each webhook in the configurations that is called by the Service in `place`, unless all
+    have the bundle already.
+    """
     wanted = base64.b64encode(bundle).decode()
     for kind, name in CONFIGURATIONS:
         path = f"/apis/{ADMISSION}/{kind.lower()}s/{name}"

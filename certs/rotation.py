@@ -129,7 +129,7 @@ def can_sign(held: Held, now: datetime) -> bool:
 def usable(held: Held, now: datetime) -> bool:
     """Return whether the serving certificate can be used: it and its key are valid, and a trusted authority signed it.
 
-    False as well if the newest authority cannot sign (`can_sign`).
+    The result is also False if the newest authority cannot sign (`can_sign`).
     """
     if not can_sign(held, now):
         return False

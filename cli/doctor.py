@@ -93,7 +93,8 @@ def _installation(transport: Transport, left: Mapping[str, str], used: Collectio
 def _devices(transport: Transport, live: Live) -> Iterator[Finding]:
     """Yield the findings about devices; none in a cluster without DeviceClasses and without claims.
 
-    The slices are read here, because the caches keep only the slices that count.
+    The ResourceSlices are read from the API server, because the caches keep only slices from which devices can be
+    planned.
     """
     claiming = [
         pod

@@ -29,7 +29,8 @@ def live_cluster(kubeconfig: str | None) -> Live:
 
 
 def live_picture(kubeconfig: str | None) -> tuple[Transport, Live]:
-    """Read all objects that planning needs. Return a transport for further requests, and the objects.
+    """Read all objects that planning needs from the cluster of the kubeconfig. Return a transport to this cluster, and
+    the objects.
 
     :raises click.ClickException: the cluster does not answer.
     """

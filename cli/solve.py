@@ -147,9 +147,9 @@ def read(sources: Sequence[str]) -> tuple[list[Document], list[Mistake]]:
 
 
 def print_result(result: DryRun, output: str, *, details: bool = False) -> None:
-    """Print the decisions of the dry run to standard output, in this format.
+    """Print the decisions of the dry run to standard output, in the format `output`.
 
-    :param details: whether JSON and YAML have the further fields of explanations (`solve_report`).
+    :param details: whether JSON and YAML also have the detailed fields of explanations (`solve_report`).
     """
     if output == "table":
         from cli.text.decision_text import render  # noqa: PLC0415 -- other formats need not wait for it
@@ -169,7 +169,7 @@ def print_result(result: DryRun, output: str, *, details: bool = False) -> None:
 def _page(result: DryRun) -> str:
     """Return an HTML page that shows the cluster and the plans.
 
-    :raises click.ClickException: this installation was built without the script of the page.
+    :raises click.ClickException: this installation was built without the script of the live page (`make page`).
     """
     from webhook.live_view.page import SCRIPT  # noqa: PLC0415 -- Jinja is slow to import, and only html needs it
     from webhook.live_view.recorded import recorded  # noqa: PLC0415 -- as above

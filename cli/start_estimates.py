@@ -1,4 +1,4 @@
-"""The estimated start of one gang that waits for quota, as `phalanx queue` and the page estimate it."""
+"""The estimated start of one gang that waits for quota, as `phalanx queue` and the live page estimate it."""
 
 import time
 from datetime import UTC, datetime

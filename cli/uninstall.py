@@ -140,7 +140,8 @@ def uninstall(*, kubeconfig: str | None, definitions: bool, yes: bool) -> None:
 
 
 def gangs_without_plan(transport: Transport) -> list[Manifest]:
-    """Return the Gang objects whose members wait gated and have no plan. Without the Gang kind there are none.
+    """Return the Gang objects whose members wait gated and have no plan. If the API server does not serve the kind
+    Gang, there are none.
 
     No plan means: no capacity, no quota, an invalid request, or members that do not exist yet.
     """
@@ -303,7 +304,7 @@ def gated_pods(transport: Transport) -> list[Manifest]:
 
 
 def _placeholders(transport: Transport) -> dict[str, Manifest]:
-    """Return the placeholders, each by the identifier of the pod for which it reserves capacity."""
+    """Return the placeholders, each by the identifier of the expected or gated pod for which it reserves capacity."""
     found = _listed(transport, f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods")
     return {seat_of(pod): each for each in found if is_placeholder(pod := msgspec.convert(each, Pod))}
 

@@ -167,7 +167,8 @@ class Reader:
             yield msgspec.convert(each, type=Pod)
 
     def _among_others(self, manifest: Manifest) -> tuple[PlaceInLine | None, Sequence[str]]:
-        """Return the gang's position among the waiting gangs, and the gangs in the domains to which it is confined.
+        """Return the gang's position among the waiting gangs, and the gangs in the few domains to which a node selector
+        confines this gang.
 
         (None, ()) if the user may not list all gangs and pods.
         """

@@ -183,7 +183,7 @@ class Capture:
         devices: DeviceObjects | None = None,
         version: str = "",
     ) -> Snapshot:
-        """Return a snapshot of the present nodes and pods, with these other objects.
+        """Return a snapshot of the present nodes and pods, with the given objects of other kinds.
 
         It shares everything that has not changed with the last snapshot. `devices`: None if no devices are planned.
         """
@@ -315,10 +315,11 @@ def tenant_of(
 
 
 def _shows_release(pod: Pod) -> bool:
-    """Whether the pod has the annotation of a release, and a node selector or required affinity, as a pin would be.
+    """Whether the pod has the annotation `phalanx.dev/released`, and a node selector or required node affinity.
 
-    Any user can write the annotation. A node selector or required affinity cannot be added to a pod without a gate, so
-    the annotation alone proves no release.
+    A release writes the annotation and a pin, which is a required node affinity. Any user can write the annotation, but
+    a node selector or required affinity cannot be added to a pod without a gate. So the annotation alone proves no
+    release.
     """
     return keys.RELEASED in pod.metadata.annotations and chooses(pod)
 

@@ -17,7 +17,7 @@ OVERDUE = timedelta(seconds=30)
 
 
 class Departure(Enum):
-    """How a terminating pod counts, by the end of its grace period."""
+    """As what a terminating pod counts, depending on the end of its grace period."""
 
     SOON = "soon"
     """The pod's grace period ends within `SOON` or has just ended. The pod counts as gone, so its capacity is free."""
@@ -40,7 +40,9 @@ def departure_of(pod: Pod, now: datetime) -> Departure | None:
 
 
 def next_change(pod: Pod, now: datetime) -> datetime | None:
-    """Return when the pod's departure changes next without a change of the pod; None if it will not change."""
+    """Return when a terminating pod will next count differently (`Departure`) without a change of the pod; None if
+    never.
+    """
     end = grace_end(pod)
     if end is None:
         return None

@@ -169,7 +169,8 @@ class NodeState:
         return free, terminating
 
     def room_beside(self, tenants: Iterable[Tenant]) -> tuple[Amounts, Amounts]:
-        """Return the capacity that is free if only these pods are on the node, and the part terminating pods still use.
+        """Return the capacity that is free if only these pods are on the node, and the part of it that terminating pods
+        still use.
 
         The capacity of pods that count as gone is in both mappings. Amounts may be negative.
         """

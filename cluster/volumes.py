@@ -86,8 +86,9 @@ class Claim:
 
     `refusal`: why the volume claim excludes every node; "" if it does not. Otherwise a node must match the other
     fields. `node_affinity` and `zones` (zone labels) are those of the bound volume. `selected_node` and `allowed`
-    (allowed topologies of the storage class) concern a volume that is yet to be created. `unmodelled`: a further rule
-    of the volume claim that Phalanx does not check, as a phrase for messages; "" if there is none.
+    (allowed topologies of the storage class) concern a volume that is yet to be created. `unmodelled`: a rule of the
+    volume claim that no other field states and that Phalanx does not check, as a phrase for messages; "" if there is
+    none.
     """
 
     refusal: str = ""

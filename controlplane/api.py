@@ -31,7 +31,8 @@ class RefusedError(Exception):
 class Answer:
     """An answer of the API server.
 
-    `body`: the decoded JSON, or text of another type. `warnings`: the texts that kubectl prints after "Warning: ".
+    `body`: the decoded JSON; for an answer of another type, its text. `warnings`: the texts that kubectl prints after
+    "Warning: ".
     """
 
     status: int

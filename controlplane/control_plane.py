@@ -66,8 +66,8 @@ class Options:
     `slow_deletion`: by priority class, how many seconds a pod of the class stays Terminating (for a single pod:
     `stages.TERMINATES_AFTER`). `feature_gates`: for the API server, the scheduler and the controller-manager.
     `runtime_config`: for the API server. `components`: the components to start; etcd and the API server always start.
-    `stages`: further stages for kwok. `api_server`: further flags of the API server, such as `--audit-log-path=…`; the
-    files that they name must exist.
+    `stages`: stages for kwok besides the usual ones. `api_server`: flags of the API server besides the usual ones, such
+    as `--audit-log-path=…`; the files that they name must exist.
     """
 
     slow_deletion: Mapping[str, float] = field(default_factory=dict)
@@ -185,7 +185,7 @@ class ControlPlane:
     def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
         """Run kubectl as the administrator and return its standard output.
 
-        :param check: whether a failure raises. False: after a failure, both streams are returned.
+        :param check: whether a failure raises. False: after a failure, standard output and standard error are returned.
         :raises subprocess.CalledProcessError: kubectl failed. `stderr` has the reason.
         """
         answer = self.kubectl_result(*arguments, stdin=stdin)

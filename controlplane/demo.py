@@ -37,7 +37,7 @@ _BLOCK = "network.topology.nvidia.com/block"
 
 @dataclass(frozen=True, slots=True)
 class DemoGang:
-    """A gang of the examples: the name of its PodGroup and the names of its members."""
+    """A gang of the Koordinator guide's examples: the name of its PodGroup and the names of its members."""
 
     name: str
     members: tuple[str, ...]
@@ -49,7 +49,8 @@ LOW_PRIORITY = tuple(f"low-priority-pod-{index}" for index in (0, 1, 5))
 
 
 def run(*, keep: bool) -> None:
-    """Play the guide's examples and print what happens. `keep`: show a larger cluster instead, until Ctrl-C.
+    """Play the two examples of the Koordinator guide and print what happens. `keep`: show a larger cluster instead,
+    until Ctrl-C.
 
     :raises click.ClickException: a program could not be built or started, or a step took too long.
     """
@@ -80,7 +81,9 @@ def _install(control_plane: ControlPlane, progress: Progress, controller_options
 
 
 def _show(shown: Showcase, console: Console) -> None:
-    """Show the larger cluster. The URL of its page is printed as soon as there are nodes, and again at the end."""
+    """Show the cluster of `phalanx demo --keep`. The URL of its live page is printed as soon as there are nodes, and
+    again at the end.
+    """
     shown.furnish()
     with shown.page() as page:
         click.echo(f"  the page, on which the gangs now appear: {page}")
@@ -90,7 +93,7 @@ def _show(shown: Showcase, console: Console) -> None:
 
 
 class Demonstration:
-    """Plays the guide's examples, one after the other, on a fresh control plane."""
+    """Plays the two examples of the Koordinator guide, one after the other, on a fresh control plane."""
 
     def __init__(self, control_plane: ControlPlane, console: Console, progress: Progress) -> None:
         self._control_plane = control_plane
@@ -98,7 +101,7 @@ class Demonstration:
         self._progress = progress
 
     def tell(self) -> None:
-        """Play both examples and print the results."""
+        """Play both examples of the Koordinator guide and print the results."""
         with self._progress.step("creating the guide's 12 nodes in 3 spines"):
             self._apply("nodes.yaml", "cluster-network-topology.yaml")
             self._control_plane.await_nodes(f"node-{index}" for index in range(12))

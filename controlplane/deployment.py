@@ -60,8 +60,8 @@ class Deployment:
         :param lease_seconds: the controllers' lease duration. A standby leads this long after the leader was killed.
             On a busy machine a short lease expires, because the leader renews it late.
         :param timeout_seconds: the timeout of each call of the webhook. None: as in the manifests.
-        :param webhook_options: further options of `phalanx webhook`.
-        :param controller_options: further options of every `phalanx controller`.
+        :param webhook_options: options of `phalanx webhook` besides the usual ones.
+        :param controller_options: options of every `phalanx controller` besides the usual ones.
         """
         self._control_plane = control_plane
         self._lease_seconds = lease_seconds
@@ -125,7 +125,7 @@ class Deployment:
         """Start the controller and wait until it is ready.
 
         :param kubeconfig: the access to the API server. None: the controller's own service account.
-        :param options: further options of `phalanx controller`.
+        :param options: options of this `phalanx controller` besides those that every controller of the deployment gets.
         """
         program = self._launch_controller(kubeconfig, options)
         self._await_ready(program, self._controller_health)
@@ -237,8 +237,8 @@ class Deployment:
         return answer
 
     def _await_service_account(self) -> None:
-        """Wait for the default service account of the system namespace. Without it, the API server admits no probe
-        pod there.
+        """Wait for the default service account of the namespace `phalanx-system`. Without it, the API server admits no
+        probe pod of the controller in this namespace.
         """
         path = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/serviceaccounts/default"
 

@@ -17,7 +17,7 @@ class Progress:
         self._stream = stream
 
     def say(self, text: str, end: str = "\n") -> None:
-        """Write a line, or with another `end` the beginning of a line."""
+        """Write a line; if `end` is no line break, only the beginning of a line."""
         if self._stream is not None:
             print(text, end=end, file=self._stream, flush=True)
 

@@ -38,7 +38,7 @@ class Act(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=Tru
     """One step of a scenario: files that are applied in order, and the expected state after that.
 
     Pods are named by patterns (`pi-*`), in any namespace. A file of an operator's module is written `operator:path`.
-    - `nodes`: the nodes of the matching pods, in the order of the pods' names (`anyOrder`: sorted).
+    - `nodes`: the nodes of the matching pods, in the order of the pods' names (with `anyOrder`: sorted).
     - `pending`: the matching pods have no node, and their condition contains this text.
     - `nominated`: the nodes that were nominated for the matching pods during the act.
     - `said`: a text that the condition of each matching pod contained during the act.

@@ -33,8 +33,8 @@ _Schema = Mapping[str, Any]
 
 
 def reduced(swagger: _Schema, version: str) -> dict[str, Any]:
-    """Return the content of the schema file: the kinds that Phalanx reads, the definitions that they need, and the
-    source.
+    """Return the content of the schema file: the kinds that Phalanx reads, the definitions that they need, and their
+    source: the file and the version of Kubernetes.
     """
     kinds = dict(sorted(_kinds(swagger["definitions"])))
     definitions = _reachable(kinds.values(), swagger["definitions"])
@@ -109,8 +109,10 @@ def _converted(schema: _Schema, name: str = "") -> dict[str, Any]:
 
 
 def _module() -> Path:
-    """Return the folder of the pinned Go module, which is fetched through the Go module proxy if Go's cache lacks
-    it.
+    """Return the folder of the Go module k8s.io/kubernetes in the version that `controlplane/build/kubernetes/go.mod`
+    pins.
+
+    If Go's cache lacks the module, it is fetched through the Go module proxy.
     """
     command = [find_go(_CACHE, Progress()), "mod", "download", "-json", MODULE]
     environment = {**os.environ, "GOFLAGS": "-mod=mod"}

@@ -1,4 +1,6 @@
-"""The cluster of `phalanx demo --keep`: 128 nodes with gangs in every phase, and the page on the loopback."""
+"""The cluster of `phalanx demo --keep`: 128 nodes with gangs in every phase, and the live page on the loopback
+address.
+"""
 
 import shlex
 import sys
@@ -148,7 +150,9 @@ class Showcase:
         wait_until(reached, PATIENCE_SECONDS, f"the phases of {', '.join(wanted)}")
 
     def _drain_a_node(self) -> None:
-        """Drain a node of the gang that restarts. Its rack has no other free node, so the gang moves as a whole."""
+        """Drain a node of the demo's gang with `onFailure: Restart`. The gang's rack has no other free node, so the
+        gang moves as a whole.
+        """
         node = self._pods("team-a", "app=render")[0]["spec"]["nodeName"]
         self._control_plane.kubectl("drain", node, "--ignore-daemonsets")
 
@@ -168,7 +172,9 @@ class Showcase:
 
 
 class _Silent(WSGIRequestHandler):
-    """Logs no request, because the URL of the first request contains the key."""
+    """Handles the requests for the demo's page. It logs no request, because the URL of the first one contains the
+    administrator's key.
+    """
 
     def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002 - the name of the base class
         """Log nothing: the parent class would log each request with its URL."""

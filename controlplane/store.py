@@ -1,4 +1,6 @@
-"""Lists all stored objects with one request to etcd. The API server would need one request for each kind."""
+"""Lists all objects that etcd stores, with one request to etcd. By the API server, one request for each kind would be
+needed.
+"""
 
 from base64 import b64decode, b64encode
 from collections import defaultdict

@@ -43,7 +43,7 @@ class Findings:
         self._advice[Misplaced(ref, at, text)] = None
 
     def take(self, faults: Iterable[Fault], advice: Iterable[Advice] = ()) -> None:
-        """Add faults and advice that were found elsewhere."""
+        """Add the given faults and advice, each of which is kept once."""
         self._faults.update(dict.fromkeys(faults))
         self._advice.update(dict.fromkeys(advice))
 

@@ -243,7 +243,7 @@ def _yaml_mapping(text: str) -> tuple[dict[str, Any], str]:
 
 
 def integer(text: str) -> int | None:
-    """Return the whole number in a text; None if the text is none.
+    """Return the whole number in a text; None if the text is no whole number.
 
     Only the digits 0-9 with an optional sign are accepted: no blanks, and at most 18 digits.
     """

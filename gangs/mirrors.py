@@ -17,7 +17,9 @@ MARK = "mirrors"
 
 
 def key_text(key: GangKey) -> str:
-    """Return the gang's key as `dialect/namespace/name`, as in the annotation and in `status.mirrors`."""
+    """Return the gang's key as `dialect/namespace/name`, the form in which mirrors store it in the annotation
+    `phalanx.dev/mirrors` and in `status.mirrors`.
+    """
     return f"{key.dialect}/{key.namespace}/{key.name}"
 
 
@@ -31,14 +33,15 @@ def claim_of(manifest: Manifest) -> str:
 def is_marked(manifest: Manifest) -> bool:
     """Whether the controller has confirmed, by a mark in the status, that a Gang object is a mirror.
 
-    It has if `status.mirrors` equals the annotation. For an object without the annotation the result is False.
+    It has if `status.mirrors` equals the annotation `phalanx.dev/mirrors`. For an object without the annotation the
+    result is False.
     """
     claim = claim_of(manifest)
     return bool(claim) and (manifest.get("status") or {}).get(MARK) == claim
 
 
 def claimed_key(manifest: Manifest) -> GangKey | None:
-    """Return the gang that the annotation of mirrors on a Gang object names, whether or not the controller has
+    """Return the gang that a Gang object's annotation `phalanx.dev/mirrors` names, whether or not the controller has
     confirmed it; None without the annotation.
     """
     dialect, _, rest = claim_of(manifest).partition("/")
@@ -49,8 +52,8 @@ def claimed_key(manifest: Manifest) -> GangKey | None:
 def mirrored_key(manifest: Manifest) -> GangKey | None:
     """Return the gang that a Gang object mirrors; None for a Gang that a user wrote.
 
-    If the controller has not confirmed that the object is a mirror, the annotation counts only in the gang's own
-    namespace. A user who can write there can write the gang itself.
+    If the controller has not confirmed that the object is a mirror, its annotation `phalanx.dev/mirrors` counts only in
+    the gang's own namespace. A user who can write in this namespace can write the gang itself.
     """
     key = claimed_key(manifest)
     beside = key is not None and key.namespace == (manifest.get("metadata") or {}).get("namespace")

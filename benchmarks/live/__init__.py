@@ -3,6 +3,6 @@ without.
 
 Start with `__main__`. `load` has the nodes and the pods. `modes` measures one lot: pods of one mode (such as a gang, or
 ungrouped pods) that are created together. `machine_usage` measures the CPU and memory of the servers meanwhile.
-`report` combines the rounds.
-`many_gangs` measures many gangs that are created at once.
+`figures` combines the rounds of a run, and `report` formats the results. `many_gangs` measures many gangs that are
+created at once.
 """

@@ -82,8 +82,8 @@ def main(
 ) -> None:
     """Measure how long pods take from their creation until they are bound.
 
-    Exits with status 1 if Phalanx takes longer, relative to the stock scheduler, than in the run whose figures are in
-    the files. The files then stay unchanged.
+    Exits with status 1 if Phalanx takes longer, relative to the stock scheduler, than in the earlier run whose page is
+    `write`. Then this page, the file of its figures and the picture stay unchanged.
     """
     plan = Plan(nodes, tuple(map(int, sizes.split(","))), rounds, names)
     about = (

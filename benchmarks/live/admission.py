@@ -47,8 +47,8 @@ _OF_A_GANG = 512
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The conditions under which one lot of pods is created. `way`: what admits the pods: nothing, the webhook or the
-    policies. `what`: whether the pods are stored. `per_second`: how many pods are created in a second.
+    """The conditions under which one lot of pods is created. `way`: what admits the pods: nothing, Phalanx's webhook or
+    its admission policies. `what`: whether the pods are stored. `per_second`: how many pods are created in a second.
     """
 
     way: str
@@ -145,8 +145,8 @@ def measured(plan: Plan) -> tuple[list[Lot], list[Tried]]:
 
 
 def ask(plane: ControlPlane, deployment: Deployment, way: str) -> None:
-    """Make the API server use only one mode of admission from now on: none, the webhook or the policies. Returns when
-    the change is in effect.
+    """Make the API server use only one mode of admission from now on: none, Phalanx's webhook or its admission
+    policies. Returns when the change is in effect.
     """
     others = [*webhook_configurations(deployment.webhook_url(), b""), *admission_policies()]
     listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": others})
@@ -163,7 +163,7 @@ def objects() -> Iterator[tuple[str, str, load.Manifest]]:
     """Yield the objects whose creation is measured by dry runs: they are planned at their admission, or they cause the
     planning of other pods.
 
-    Each has a name for the page, the path where it is created, and its manifest.
+    Each has a name for the page of results, the API path at which it is created, and its manifest.
     """
     spec = {"template": {"metadata": {"labels": {"app": "a"}}, "spec": load.pod_spec()}, "replicas": _OF_A_GANG}
     selected = {**spec, "selector": {"matchLabels": {"app": "a"}}, "serviceName": "a"}
@@ -244,13 +244,16 @@ def paced(ask_one: Callable[[int], Any], count: int, per_second: float) -> list[
 
 
 def _times(lots: Sequence[Lot], asked: Asked) -> tuple[float, float]:
-    """Return the median and the 99th percentile in milliseconds, each as the median of the rounds."""
+    """Return the median and the 99th percentile of the times of lots under the conditions `asked`, in milliseconds.
+
+    Each is the median of its values in these lots.
+    """
     spreads = [spread(each.seconds) for each in lots if each.asked == asked]
     return median(each.p50 for each in spreads) * 1000, median(each.p99 for each in spreads) * 1000
 
 
 def _cpu(lots: Sequence[Lot], asked: Asked, program: str) -> float:
-    """Return the program's milliseconds of CPU per pod, as the median of the rounds."""
+    """Return the program's milliseconds of CPU per pod, as the median of the lots under the conditions `asked`."""
     return median(each.cpu[program] / len(each.seconds) for each in lots if each.asked == asked) * 1000
 
 

@@ -35,7 +35,10 @@ class Fewest:
 
 
 def taken(nodes: int) -> dict[int, int]:
-    """Return, by node, how many of its GPUs the filling pods take. Equal numbers of nodes give equal results."""
+    """Return, by node, how many of its GPUs are taken by the pods that fill the cluster and are not measured.
+
+    Equal numbers of nodes give equal results.
+    """
     draw = random.Random(_SEED)  # noqa: S311 - nothing secret
     racks = -(-nodes // load.PER_RACK)
     weights = {rack: draw.uniform(0.1, 1.9) for rack in range(racks)}

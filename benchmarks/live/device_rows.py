@@ -151,7 +151,7 @@ def as_json(found: Sequence[DeviceRow], setup: Setup, about: str) -> str:
 
 
 def changes(found: Sequence[DeviceRow]) -> list[Change]:
-    """Return sentences about what is wrong: rows of Phalanx above `LIMIT`, and devices that two claims had."""
+    """Return a sentence for each row of Phalanx above `LIMIT`, and one about devices that two claims had."""
     wrong = []
     for row in found:
         if row.mode == PHALANX and row.x_stock is not None and row.x_stock.middle > LIMIT:

@@ -67,8 +67,8 @@ class Installation:
 def main(*, nodes: int, size: int, rounds: int, scheduler_qps: int | None, write: Path | None) -> None:
     """Measure how long pods with claims take from their creation until they are bound.
 
-    Exits with status 1 if Phalanx takes more than 2.5 times as long as stock, or if two claims had one device. The
-    files then stay unchanged.
+    Exits with status 1 if Phalanx takes more than 2.5 times as long as stock, or if two claims had one device. Then the
+    page `write` and the file of its figures stay unchanged.
     """
     setup = Setup(nodes, size, scheduler_qps)
     if size > (most := nodes * _DEVICES_OF_NODE):
@@ -159,7 +159,7 @@ def _audited(log: Path, begin: int) -> list[Mapping[str, Any]]:
 
 
 def _remove(plane: ControlPlane, mode: str, claims: str, name: str, size: int) -> None:
-    """Delete the objects of a lot, and wait until its pods, its claims and all rules are gone."""
+    """Delete the objects of a lot, and wait until its pods, its claims and all DeviceTaintRules are gone."""
     names = [f"{name}-{number}" for number in range(size)]
     paths = [f"{load.PODS}/{each}?gracePeriodSeconds=0" for each in names]
     if mode == PHALANX:

@@ -1,5 +1,5 @@
-"""Measures how many pods a gang evicts if it has no other choice. The nodes and their pods are so few that the least
-number of victims can be counted by hand.
+"""Measures how many pods a gang evicts if it can start only after evictions. The nodes and their pods are so few that
+the least number of victims can be counted by hand.
 """
 
 import time

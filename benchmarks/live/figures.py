@@ -26,7 +26,9 @@ class Spread:
     most: float
 
     def text(self, digits: int = 2) -> str:
-        """Return the spread as text for the page."""
+        """Return the median with the smallest and the largest value, such as "1.20 (1.10-1.35)"; the median alone if
+        all are equal.
+        """
         middle, least, most = (f"{each:.{digits}f}" for each in (self.middle, self.least, self.most))
         return middle if least == most else f"{middle} ({least}-{most})"
 
@@ -88,7 +90,9 @@ def rows(lots: Sequence[Lot]) -> list[LiveRow]:
 
 
 def as_json(found: Sequence[LiveRow], about: Mapping[str, Any]) -> str:
-    """Return the rows as JSON, which a later run reads for its comparison. `about`: further fields of the file."""
+    """Return the rows as JSON, which a later run reads for its comparison. `about`: the fields of the file besides the
+    rows.
+    """
     return json.dumps({**about, "rows": [asdict(row) for row in found]}, indent=1) + "\n"
 
 

@@ -1,4 +1,6 @@
-"""The output of a run with many gangs at once: a line for each lot as it is measured, and the page."""
+"""The output of a run with many gangs at once: a line for each lot as it is measured, and a page in Markdown with the
+results.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 

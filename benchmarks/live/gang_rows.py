@@ -30,7 +30,7 @@ _COMPARED = (TIME, API_CPU, OWN_CPU)
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The load of a run: `jobs` Jobs of `size` pods with `gpus` GPUs each, on so many nodes.
+    """The load of a run: `jobs` Jobs of `size` pods with `gpus` GPUs each, on `nodes` nodes.
 
     Figures are compared only with those of an equal setup. `scheduler_qps`: requests a second that the scheduler may
     send.

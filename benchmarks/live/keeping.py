@@ -24,10 +24,10 @@ class Run:
 
 
 def keep(run: Run, page: Path, picture: Path | None) -> tuple[list[str], bool]:
-    """Write the page, its figures beside it (.json), and the picture.
+    """Write the page of a run, its figures beside it (.json), and the picture.
 
-    Returns sentences about the run, and whether no row of Phalanx is much worse than in the earlier figures. If one is
-    much worse, the earlier files stay, and this run is written to `ASIDE`.
+    Returns sentences about the run, and whether no row of Phalanx is much worse than in the figures of the earlier run.
+    If one is much worse, the earlier files stay, and this run is written to `ASIDE`.
     """
     texts = {page: run.text, table_of(page): as_json(run.rows, {"about": run.about, "nodes": run.nodes})}
     if picture is not None:
@@ -47,7 +47,8 @@ def earlier(page: Path) -> dict[str, Any]:
 
 
 def write(texts: Mapping[Path, str], worse: Sequence[Change]) -> tuple[list[str], bool]:
-    """Write the files of a run, unless a row is much worse than in the earlier run. Return the same as `keep`.
+    """Write the files of a run, unless a row is much worse than in the earlier run. Return sentences about the run, and
+    whether no row is much worse; if one is, the files are written to `ASIDE`.
 
     :param texts: by file, its text.
     :param worse: the rows that are worse than in the earlier run.

@@ -100,7 +100,7 @@ def _write_metrics_pair() -> None:
 
 
 def _configuration(health: int, port: int, pair: Path) -> dict[str, Any]:
-    """Return the configuration of Kueue's release, with other limits and addresses."""
+    """Return the configuration of Kueue's release, but with the request limits and the addresses of the benchmark."""
     many = {f"Workload.{GROUP}": 10, "Job.batch": 5, "Pod": 5}
     queues = {f"LocalQueue.{GROUP}": 5, f"ClusterQueue.{GROUP}": 5, f"Cohort.{GROUP}": 1, f"ResourceFlavor.{GROUP}": 1}
     return {

@@ -116,8 +116,8 @@ def _modes(context: click.Context, parameter: click.Parameter, value: str) -> tu
 def main(*, modes: tuple[str, ...], rounds: int, write: Path | None, profile: Path | None, **asked: int) -> None:
     """Measure how long many gangs take that are created at once, and what they cost.
 
-    Exits with status 1 if Phalanx needs more, compared with stock, than when the figures were last written. The files
-    then stay unchanged.
+    Exits with status 1 if Phalanx needs more, compared with stock, than in the earlier run whose page is `write`. Then
+    this page and the file of its figures stay unchanged.
     """
     setup = Setup(**asked)
     if setup.pods > (most := setup.nodes * (_GPUS_OF_NODE // setup.gpus)):

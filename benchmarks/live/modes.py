@@ -166,7 +166,7 @@ def _let_go(plane: ControlPlane, pods: Sequence[load.Manifest]) -> None:
 def _remove_pods(plane: ControlPlane, mode: str, name: str, size: int) -> None:
     """Delete the pods of a lot one by one.
 
-    An API server ends a request after a minute, and deleting a whole collection can take longer.
+    A request that deletes them all at once could take longer than a minute, after which the API server ends it.
     """
     _ask_each(plane, _PODS[mode](name, size), "DELETE", "?gracePeriodSeconds=0")
     if mode in _GROUPS:
@@ -181,7 +181,9 @@ def _remove_job(plane: ControlPlane, mode: str, name: str, size: int) -> None:
 
 
 def _ask_each(plane: ControlPlane, pods: Sequence[load.Manifest], method: str, query: str, *body: Any) -> None:
-    """Send the same request for each pod, several at a time, in their order."""
+    """Send one request for each pod, in the order of the pods and several at a time. The requests differ only in the
+    pod's name.
+    """
 
     def ask_part(part: Sequence[load.Manifest]) -> None:
         for each in part:

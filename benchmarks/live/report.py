@@ -1,4 +1,6 @@
-"""The output of a run of the live benchmark: a line for each lot of pods as it is measured, and the page."""
+"""The output of a run of the live benchmark: a line for each lot of pods as it is measured, and a page in Markdown with
+the results.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 

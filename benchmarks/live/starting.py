@@ -1,4 +1,6 @@
-"""Starts what every live benchmark needs: the flags of the components, the nodes, and Phalanx with its two servers."""
+"""Starts what every live benchmark needs: the flags of the control plane's components, the nodes, and Phalanx with its
+two servers.
+"""
 
 import time
 from collections.abc import Sequence
@@ -16,7 +18,10 @@ _POLL_SECONDS = 5.0
 
 
 def flags(scheduler_qps: int | None) -> dict[str, Sequence[str]]:
-    """Return further flags of the components. `scheduler_qps`: the scheduler's limit; None: its default."""
+    """Return, by component of the control plane, the flags that the benchmark adds.
+
+    :param scheduler_qps: how many requests a second the scheduler may send; None: its default.
+    """
     limits = [f"--kube-api-qps={scheduler_qps}", f"--kube-api-burst={scheduler_qps}"] if scheduler_qps else []
     return {**LONG_LEASES, "kube-scheduler": limits}
 
@@ -45,8 +50,9 @@ def install(
     """Install Phalanx with its two servers, and return their process ids by name.
 
     :param timeout_seconds: the timeout of each call of the webhook. None: as in the manifests.
-    :param controller_options: further options of `phalanx controller`.
-    :param atomic_release: whether gangs start in one scheduling cycle. The control plane needs the feature gates.
+    :param controller_options: options of `phalanx controller` besides the usual ones.
+    :param atomic_release: whether gangs start in one scheduling cycle, for which the control plane needs the feature
+        gate `GenericWorkload`.
     :param components: optional components that bring rights, such as `devices`.
     """
     deployment = Deployment(plane, timeout_seconds=timeout_seconds, controller_options=controller_options)

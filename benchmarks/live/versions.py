@@ -65,7 +65,7 @@ class Configuration:
 
 
 def configuration(name: str) -> Configuration:
-    """Return the configuration of a name in `CONFIGURATIONS`."""
+    """Return the configuration with this name, which is one of `CONFIGURATIONS`."""
     minor = name.removesuffix(ATOMIC)
     return Configuration(name, "" if minor == USUAL else minor, name.endswith(ATOMIC))
 
@@ -97,8 +97,8 @@ def _names(context: click.Context, parameter: click.Parameter, value: str) -> tu
 def main(*, nodes: int, sizes: str, rounds: int, names: Sequence[str], write: Path | None) -> None:
     """Measure how long gangs take on each configuration, relative to the stock scheduler there.
 
-    Exits with status 1 if Phalanx takes longer, relative to the stock scheduler, than in the run whose figures are in
-    the files. The files then stay unchanged.
+    Exits with status 1 if Phalanx takes longer, relative to the stock scheduler, than in the earlier run whose page is
+    `write`. Then this page and the file of its figures stay unchanged.
     """
     about = f"{nodes} nodes of kwok, {machine_usage.machine()}, load before the run {os.getloadavg()[0]:.1f}."
     configurations = [configuration(name) for name in names]

@@ -41,7 +41,9 @@ class Changes:
         self._keep = keep
 
     def replace(self, objects: Sequence[dict[str, Any]], api_version: str) -> None:  # noqa: ARG002 -- the protocol's
-        """Pass on the differences to a full list. Known objects that are not in it are passed on as deleted."""
+        """Compare the known objects with a full list, and pass on each difference. A known object that is not in the
+        list is passed on as deleted.
+        """
         gone = self._known.keys() - {_uid(each) for each in objects}
         for uid in sorted(gone):
             self.drop(dict(self._known[uid]))
@@ -49,7 +51,7 @@ class Changes:
             self.put(each)
 
     def put(self, item: dict[str, Any]) -> None:
-        """Pass on an object if it is new or its resourceVersion has changed, and `keep` selects it."""
+        """Pass an object on to `to` if it is new or its resourceVersion has changed, and `keep` selects it."""
         known = self._known.get(_uid(item))
         newer = known is None or known["metadata"]["resourceVersion"] != item["metadata"]["resourceVersion"]
         if newer and self._keep(item):
@@ -57,7 +59,7 @@ class Changes:
             self._to((one_line_each(item), True))
 
     def drop(self, item: dict[str, Any]) -> None:
-        """Pass on the deletion of an object, if it was known."""
+        """Pass the deletion of an object on to `to`, if the object was known."""
         if self._known.pop(_uid(item), None) is not None:
             self._to((one_line_each(item), False))
 

@@ -72,7 +72,7 @@ def access_by_choice() -> list[Manifest]:
 
 
 def component_objects(component: str) -> list[Manifest]:
-    """Return the objects of an optional component that brings rights."""
+    """Return the objects of an optional component that adds access rights to an installation."""
     return [each for name in dict(ACCESS_BY_CHOICE)[component] for each in _objects(_manifests() / component / name)]
 
 

@@ -109,7 +109,9 @@ class EventPrinter:
         self._start: datetime | None = None
 
     def show(self, happened: Sequence[Manifest]) -> None:
-        """Print the history so far. In JSON and YAML, print the Event objects as the API server has them."""
+        """Print the history of the gang so far. In JSON and YAML, print the Event objects as the API server has
+        them.
+        """
         if self._output in FORMATS:
             items = [{"apiVersion": "v1", "kind": "Event", **each} for each in happened]
             click.echo(structured({"apiVersion": "v1", "kind": "EventList", "items": items}, self._output), nl=False)
@@ -125,7 +127,7 @@ class EventPrinter:
         click.echo(lines([_headline(self._gang), Text(), self._columns.head(), *styled]), nl=False)
 
     def tell(self, event: Manifest) -> None:
-        """Print one further event, as a row of the table or as a document."""
+        """Print one new event of the gang, as a row of the table or as a JSON or YAML document."""
         as_object: dict[str, Any] = {"apiVersion": "v1", "kind": "Event", **event}
         if self._output in FORMATS:
             click.echo(document(as_object, self._output), nl=False)

@@ -199,7 +199,7 @@ class Listing:
         return cells
 
     def tell(self, manifest: Manifest, *, there: bool) -> None:
-        """Print one gang that has changed, as a row of the table or as a document.
+        """Print one gang that has changed, as a row of the table or as a JSON or YAML document.
 
         :param there: whether the Gang object still exists.
         """

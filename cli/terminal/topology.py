@@ -115,8 +115,8 @@ def _rendered(
 def _largest_starts(topology: Topology, figures: CapacityFigures | None) -> str:
     """Return a line with the most pods that could start together now in one domain of the level above the nodes.
 
-    The line has, for each resource, the smallest and the largest size of pods. "" if the nodes have no counted
-    resource.
+    For each resource it says so for the smallest and for the largest size of pods. "" if the nodes have no resource
+    that is counted.
     """
     if figures is None or not topology.levels:
         return ""
@@ -162,7 +162,9 @@ def _start(startable: Startable) -> str:
 
 
 def _best(startable: Startable) -> str:
-    """Return the number of pods and the domain that holds them, such as "16 in block-1/rack-03"."""
+    """Return how many pods could start together now, and the domain that could hold them, such as "16 in
+    block-1/rack-03".
+    """
     return f"{startable.pods} in {'/'.join(startable.path)}" if startable.path else str(startable.pods)
 
 

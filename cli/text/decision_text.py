@@ -172,7 +172,7 @@ def _nearest(nearest: Iterable[NearDomain]) -> Text:
 
 
 def _devices_near(explanation: Explanation) -> Text:
-    """Return a table of the devices in the near domains."""
+    """Return a table of the devices in the domains that are nearest to holding the rejected gang."""
     rows = [
         device_row(near.path, device_count(count))
         for near, counts in zip(explanation.nearest, explanation.devices, strict=True)

@@ -58,7 +58,9 @@ def render(story: GangFacts, now: datetime) -> str:
 
 
 def _parts(story: GangFacts, now: datetime) -> Iterator[RenderableType]:
-    """Yield the parts of the text: the message and the remedies first, then the facts, the pods and the events."""
+    """Yield the parts of the text about a gang: its message and the remedies first, then its other facts, its pods and
+    its events.
+    """
     yield _headline(story)
     yield Text(f"  {story.status.get('message') or 'nothing has been decided yet'}")
     if line := restarted(story.status):
@@ -241,7 +243,9 @@ def _nearest(story: GangFacts) -> RenderableType | None:
 
 
 def _devices_near(story: GangFacts) -> RenderableType | None:
-    """Return a table of the devices in the near domains; None if the gang asks for none, or was not rejected."""
+    """Return a table of the devices in the domains that are nearest to holding the gang; None if the gang asks for no
+    devices, or was not rejected.
+    """
     rows = [
         device_row(near["path"], count)
         for near in (story.status.get("explanation") or {}).get("nearest") or ()

@@ -175,7 +175,9 @@ def _shared_all(parts: tuple[V, ...]) -> tuple[V, ...]:
 
 @lru_cache(maxsize=64)
 def _known_tuples(kind: Any) -> Callable[[bytes], Any]:
-    """Return the decoder of `_known` for tuples of this type."""
+    """Return a JSON decoder for tuples of this type. For equal bytes it returns the same tuple, as long as that is
+    cached.
+    """
     return _known(tuple[kind, ...])
 
 

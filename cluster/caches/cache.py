@@ -147,7 +147,7 @@ class ClusterCache:
         return trim_pod(pod, self._pods.get(pod.metadata.namespace, pod.metadata.name))
 
     def _reading_devices(self, transport: Transport, timing: ReflectorTiming) -> Iterator[Reflector[Any]]:
-        """Yield the reflectors of claims, rules, slices and templates.
+        """Yield the reflectors of ResourceClaims, DeviceTaintRules, ResourceSlices and ResourceClaimTemplates.
 
         They make no request before the first DeviceClass exists. If the API server denies their requests, the cache is
         complete without them, because an installation may lack the right to read them.
@@ -172,7 +172,10 @@ class ClusterCache:
             )
 
     def _served_changed(self) -> None:
-        """Have the next snapshot built anew: a kind may be readable now that was not, although no object has changed.
+        """Have the next snapshot built anew, because the API server may have begun or ceased to let Phalanx read a
+        kind.
+
+        This can happen without a change of any object.
 
         A reflector puts the objects into its table first, and counts as served afterwards.
         """
@@ -269,7 +272,8 @@ class ClusterCache:
     def unsynced(self) -> tuple[str, ...]:
         """Return the API paths of the resources that have not been listed yet; empty if the cache is complete.
 
-        Once the cache was complete, it stays so: a user who describes another kind later must not make it unready.
+        Once the cache is complete, it counts as complete for ever. So a WorkloadKind that a user creates later cannot
+        make the process unready.
         """
         if self._complete:
             return ()
@@ -297,8 +301,9 @@ class ClusterCache:
         return all(each.tried.wait(max(0.0, deadline - self._clock.monotonic())) for each in self._tried_only())
 
     def _tried_only(self) -> list[Reflector[Any]]:
-        """Return the reflectors that need an answer only, which may be a denial: of user-defined kinds, and of devices
-        if a DeviceClass exists. The DeviceClasses must have been listed.
+        """Return the reflectors of resources for which any answer of the API server suffices, even a denial.
+
+        These are user-defined kinds, and devices if a DeviceClass exists. The DeviceClasses must have been listed.
         """
         further = [each for further in self._further for each in further.reflectors()]
         return [*further, *(each for each in self._of_devices if each.wanted)]
@@ -388,8 +393,8 @@ class ClusterCache:
             return self._snapshot
 
     def devices(self) -> DeviceView:
-        """Return the claims, rules and partitions of devices. It is the same object as before if nothing in it has
-        changed.
+        """Return the ResourceClaims, the DeviceTaintRules, and the partitions of devices. It is the same object as
+        before if nothing in it has changed.
         """
         with self._changed:
             claims, rules, *_ = self._of_devices
@@ -520,7 +525,8 @@ class ClusterCache:
             return self._labelled[1]
 
     def sharing(self) -> Mapping[str, str]:
-        """Return, by namespace, its annotation that names the namespaces with which it shares its groups.
+        """By namespace, the value of its annotation `phalanx.dev/shares-groups-with`: the namespaces whose pods may
+        join group objects, such as PodGroups, of this namespace.
 
         Namespaces without the annotation have no entry. The returned object stays the same until a namespace changes.
         """

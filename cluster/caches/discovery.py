@@ -72,7 +72,7 @@ class Discovery:
             telling = self._looked()
 
     def _looked(self) -> bool:
-        """Request the document once, and call `on_change` if it has changed.
+        """Request the API server's document about all served kinds once, and call `on_change` if it has changed.
 
         Return whether a later request can detect a change; False if there is no ETag or the request failed.
         """
@@ -92,7 +92,7 @@ class Discovery:
         return bool(tag)
 
     def _read(self) -> str:
-        """Return the present ETag of the document; "" if it has none.
+        """Return the present ETag of the API server's document about all served kinds; "" if it has none.
 
         :raises ApiException: with status 304 if the document has not changed. For other errors, see `Transport.open`.
         """

@@ -27,7 +27,9 @@ class Freshness(Collector):
         self._watched = watched
 
     def collect(self) -> Iterable[Metric]:
-        """Yield the three metrics with their present values."""
+        """Yield the metrics with their present values: whether the caches are complete, their age, and the number of
+        relists.
+        """
         yield GaugeMetricFamily(
             "phalanx_cache_synced", "1 when the caches are complete", value=float(self._watched.synced())
         )

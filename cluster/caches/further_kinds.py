@@ -22,7 +22,8 @@ class GroupKind(Protocol):
 
     `group`: "" for the core group. `versions`: best first. `only`: (namespace, name) if a single object is watched.
     `keeps`: returns whether an object is kept; None: all. `as_read`: converts an object into the form in which it is
-    kept; None: as received. `user_defined`: returns the further kinds that objects of this kind name; None: none.
+    kept; None: as received. `user_defined`: returns the user-defined kinds that objects of this kind name; None: they
+    name none.
     """
 
     @property
@@ -116,7 +117,9 @@ class FurtherKinds:
         self._over = False
 
     def replace(self, objects: Sequence[Object], api_version: str) -> None:
-        """Replace all objects that name kinds. Start and end the watches accordingly."""
+        """Replace all objects that name user-defined kinds. Start and end watches, so that exactly the named kinds are
+        watched.
+        """
         self._sink.replace(objects, api_version)
         self._objects = {each["metadata"]["name"]: each for each in objects}
         self._follow()

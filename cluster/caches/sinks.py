@@ -54,7 +54,7 @@ class _Storing(Protocol[T_contra]):
 
 
 class WithFirst(Generic[T_contra]):
-    """A `Sink` that passes all objects on, and calls `begin` whenever it has passed one on.
+    """A `Sink` that passes all objects on to `sink`, and calls `begin` each time it has passed an object on.
 
     :param begin: called often; it must be cheap.
     """

@@ -45,7 +45,10 @@ class ClassRequest(NamedTuple):
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """The content of the annotation `CONVERTED`. `containers`: by container, the amounts by resource."""
+    """The content of the annotation `CONVERTED`: the requests for extended resources that a claim replaces.
+
+    `containers`: by container, the amounts by resource.
+    """
 
     requests: tuple[ClassRequest, ...]
     containers: dict[str, dict[str, int]]
@@ -106,7 +109,7 @@ def provided_by_classes(spec: PodSpec, classes: Mapping[str, str], allocatable: 
 
 
 def conversion_of(spec: PodSpec, provided: Mapping[str, str]) -> Conversion | None:
-    """Return the claim that takes the place of the pod's requests for these resources.
+    """Return the claim that takes the place of the pod's requests for the resources in `provided`.
 
     None if nothing is requested of them, or if the claim would have more than `MOST_REQUESTS` requests. As in
     kube-scheduler, an init container uses the devices of containers that start after it, before it gets devices of its
@@ -237,7 +240,7 @@ def _without(container: Container, amounts: Mapping[str, int]) -> Container:
 def as_written(pod: Pod) -> Pod:
     """Return a converted pod with the requests that its author wrote, and other pods unchanged.
 
-    The claim stays in the spec. If the annotation does not fit the claim, the pod is returned unchanged.
+    The claim stays in the spec. If the annotation `CONVERTED` does not fit the claim, the pod is returned unchanged.
     """
     record = _record(pod)
     if record is None:

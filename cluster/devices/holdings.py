@@ -67,7 +67,7 @@ class DeviceView:
     def sharers(self) -> Mapping[DeviceId, tuple[tuple[ResourceClaim, Amounts], ...]]:
         """By device: the allocated claims that share it, each with the amounts of capacity that it consumes.
 
-        A claim that has several shares of a device is there for each of them.
+        A claim that has several shares of a device has one entry for each share.
         """
         found = defaultdict[DeviceId, list[tuple[ResourceClaim, Amounts]]](list)
         for claim in self.claims:
@@ -120,7 +120,8 @@ NO_DEVICES = DeviceView()
 
 
 def without_taking(rules: Iterable[DeviceTaintRule]) -> tuple[DeviceTaintRule, ...]:
-    """Return the taint rules that count for a plan: all except those by which the controller takes devices for plans.
+    """Return the taint rules that planning considers: all except those by which the controller keeps the devices of
+    plans in force for itself.
 
     The plans in force themselves say which devices they take.
     """

@@ -14,7 +14,7 @@ from kube.quantities import exact
 
 
 class CounterKey(NamedTuple):
-    """One counter: the driver and the name of its pool, its counter set, and its name."""
+    """The identity of a counter: the driver and the name of its pool, the name of its counter set, and its own name."""
 
     driver: str
     pool: str
@@ -33,7 +33,9 @@ class Partitions:
 
     @cached_property
     def _newest(self) -> Sequence[ResourceSlice]:
-        """The slices that count: those of the highest generation of each pool with counters or shared devices."""
+        """The ResourceSlices of the highest generation of each pool that has counters or shared devices. All other
+        slices are left out.
+        """
         newest: dict[tuple[str, str], int] = {}
         counting = set[tuple[str, str]]()
         for each in self.slices:
@@ -68,7 +70,9 @@ class Partitions:
 
     @cached_property
     def consumption(self) -> Mapping[DeviceId, Mapping[CounterKey, Decimal]]:
-        """By device, the amounts of counters that it consumes while it is allocated. Other devices are left out."""
+        """By device, the amounts of counters that it consumes while it is allocated. Devices that consume no counter
+        are left out.
+        """
         found = dict[DeviceId, Mapping[CounterKey, Decimal]]()
         for each in self._newest:
             driver, pool = each.spec.driver, each.spec.pool.name
@@ -82,7 +86,9 @@ class Partitions:
         return found
 
     def overdrawn(self, devices: Iterable[DeviceId]) -> Iterator[CounterKey]:
-        """Yield the counters of which these devices, each given once, consume more than there is."""
+        """Yield the counters of which these devices together consume more than the pool has. Each device must be given
+        once.
+        """
         total = defaultdict[CounterKey, Decimal](Decimal)
         for device in devices:
             for key, amount in self.consumption.get(device, {}).items():

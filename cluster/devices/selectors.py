@@ -32,7 +32,9 @@ class SelectorError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """An expression, ready to be evaluated. `domains`: by field, the domains that it looks up by a literal name."""
+    """An expression, ready to be evaluated. `domains`: by the field `attributes` or `capacity` of a device, the domains
+    whose names the expression contains as literals.
+    """
 
     evaluate: Callable[[Mapping[str, Any]], Any]
     domains: Mapping[str, frozenset[str]]
@@ -54,7 +56,9 @@ def matches(expression: str, device: Device, driver: str) -> bool:
 
 
 def check(expression: str) -> None:
-    """Raise `SelectorError` if the expression is malformed or uses something that is unknown here."""
+    """Raise `SelectorError` if the expression is malformed, or uses a variable or function that selectors of devices
+    lack.
+    """
     _compiled(expression)
 
 

@@ -233,7 +233,7 @@ class Eligibility:
     def _occupants(self, snapshot: Snapshot) -> Sequence[Occupant]:
         """Return the pods that matter to inter-pod affinity and anti-affinity, each with its node.
 
-        They are all pods if the pod has such rules itself. Otherwise they are the pods with anti-affinity.
+        If the pod has such rules itself, every pod matters. Otherwise only pods with anti-affinity matter.
         """
         affinity = self._pod.spec.affinity
         every = affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None)

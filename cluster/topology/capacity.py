@@ -217,7 +217,11 @@ def _sizes(largest: int, unit: int) -> tuple[int, ...]:
 
 
 def _row(state: NodeState, shape: _Shape) -> list[int]:
-    """Return the row of one node. The states are computed as on the page (`page/src/figures.ts`)."""
+    """Return one node's row of figures. For each resource it has the amount in each state, such as free or reserved,
+    and the number of pods of each size that fit.
+
+    The states are computed as on the live page (`page/src/figures.ts`).
+    """
     free, leaving = free_and_terminating_on(state)
     held = room_on(state).held if state.reserving else {}
     row: list[int] = []

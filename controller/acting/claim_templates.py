@@ -28,7 +28,7 @@ The garbage collector may have deleted it together with the workload of another 
 
 
 class ClaimTemplates:
-    """Creates the missing templates of gated members.
+    """Creates the missing ResourceClaimTemplates of gated members.
 
     `_created`: since when templates exist that the caches do not show yet, on the monotonic clock.
     """
@@ -39,7 +39,7 @@ class ClaimTemplates:
         self._created = dict[str, float]()
 
     def provide(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects:
-        """Create the templates that gated members of the gang name and that do not exist.
+        """Create the ResourceClaimTemplates that gated members of the gang name and that do not exist.
 
         The gang's status names a template that the API server refuses.
         """
@@ -74,7 +74,7 @@ class ClaimTemplates:
 
 
 def _named(gang_state: ReconcileState) -> Iterator[tuple[ResourceClaimTemplate, Pod]]:
-    """Yield the templates of gated members whose requests became a claim, each with its pod."""
+    """Yield the ResourceClaimTemplates of gated members whose requests became a claim, each with its pod."""
     for member in gang_state.gang.members:
         pod = member.pod
         if CONVERTED in pod.metadata.annotations and pod.gated_by(GATE) and not to_come(pod):

@@ -131,7 +131,8 @@ class DeviceHolder:
         return waiting if waiting is not None else _effects(self._delete_rules(rules))
 
     def wait_for_scheduler(self, gang_state: ReconcileState, cluster_view: ClusterView) -> Effects | None:
-        """Return None if the scheduler has seen all allocations of the plan, and binds no pod that may double one.
+        """Return None if the scheduler has seen all allocations of the plan, and is not about to bind a pod with a
+        device of the plan.
 
         Otherwise return the effects of waiting. If it is not known what the scheduler has seen, ask for a probe.
         """

@@ -41,7 +41,9 @@ class HoldingClasses:
         """The priorities whose class exists, as far as this leader knows."""
 
     def provide(self, members: Iterable[Planned]) -> list[Written]:
-        """Create the classes that placeholders of these members need. Return the results of failed writes."""
+        """Create the missing PriorityClasses that placeholders of these members need. Return the results of failed
+        writes.
+        """
         wanted = {_priority(each.pod) for each in members if each.ungated} - self._made
         written = self._writer.all(partial(self._create, each) for each in sorted(wanted))
         failed = list[Written]()
@@ -53,7 +55,7 @@ class HoldingClasses:
         return failed
 
     def forget(self) -> None:
-        """Forget which classes exist, because a user may have deleted one."""
+        """Forget which PriorityClasses of placeholders exist, because a user may have deleted one."""
         self._made.clear()
 
     def _create(self, priority: int) -> Written:

@@ -25,7 +25,7 @@ class Probes:
     """Sends at most one probe at a time, and remembers of which plans the scheduler has seen the nominations.
 
     A probe covers all plans that were waiting when it was created. The memory is not durable: a restarted controller
-    probes again. `controller.acting.device_probes` has further probes.
+    probes again. `controller.acting.device_probes` has the probes for devices.
     """
 
     kind = PLAIN
@@ -144,7 +144,7 @@ def never_run(metadata: Mapping[str, Any], resources: Mapping[str, Any], **spec:
     never allocated (`controller.acting.device_probes`).
 
     :param resources: the resources of its only container.
-    :param spec: further fields of the pod's spec. `nodeSelector` replaces the one that matches no node.
+    :param spec: other fields of the pod's spec. `nodeSelector` replaces the one that matches no node.
     """
     return {
         "apiVersion": "v1",

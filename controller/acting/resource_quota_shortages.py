@@ -29,8 +29,8 @@ gang itself.
 class QuotaShortages:
     """Finds the plans whose expected pods a ResourceQuota would refuse.
 
-    If the quota is too small for these gangs alone, their plans are invalidated at once. If other pods use the quota,
-    the plans are invalidated after `LASTING_SECONDS`.
+    If the planned gangs alone exceed the quota, the plans that are too much are invalidated at once. If other pods use
+    up the quota, a plan is invalidated after `LASTING_SECONDS`.
     """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:

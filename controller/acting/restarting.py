@@ -184,7 +184,7 @@ def _closed_by(state: NodeState) -> str:
 def torn(gang_state: ReconcileState) -> bool:
     """Return whether the gang is torn: it asks for restarts, was whole, and has lost a member that fits nowhere.
 
-    The member fits nowhere if the decision is a proven rejection.
+    A member fits nowhere if the gang's decision in this reconcile is a proven rejection.
     """
     gang, decision = gang_state.gang, gang_state.decision
     if decision is None or not wants_restart(gang) or not was_whole(gang, gang_state.status):

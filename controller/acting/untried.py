@@ -94,7 +94,11 @@ class Reclaimer:
         return effects
 
     def _handle(self, gang_state: ReconcileState, sources: Sources) -> Effects:
-        """Do what `reclaim` does for one gang, and add the number of its untried members to `_count`."""
+        """Free the capacity of one gang's released members whose scheduler is dead, and report the members that it has
+        not tried.
+
+        Add the number of untried members to `_count`.
+        """
         waiting = [m.pod for m in gang_state.gang.members if not m.pod.bound]
         held_back = groups_held_back(waiting)
         free = [pod for pod in waiting if not pod.spec.scheduling_gates and group_of(pod) not in held_back]
@@ -140,7 +144,8 @@ class Reclaimer:
         return written + self._make_again(back, gang_state, sources)
 
     def _learn(self, late: Untried, gang_state: ReconcileState, sources: Sources) -> list[Written]:
-        """Record in the ConfigMap that the scheduler does not run, if it has been silent for long enough.
+        """Record in the ConfigMap `phalanx-schedulers` that the scheduler does not run, if it has been silent for long
+        enough.
 
         For each further record, the scheduler must have been silent for twice as long as for the record before.
         """
@@ -233,7 +238,8 @@ def _before(pod: Pod, known: Learnt, now: datetime) -> bool:
 
 
 def _oldest(name: str, sources: Sources) -> list[str]:
-    """Return the schedulers to remove from the ConfigMap so that `name` can be recorded, oldest first.
+    """Return the schedulers to remove from the ConfigMap `phalanx-schedulers` so that `name` can be recorded, oldest
+    first.
 
     Empty if fewer than `MOST_NOTED` are recorded.
     """
@@ -261,7 +267,7 @@ def _remade(pod: Pod, others: Sequence[Pod], sources: Sources) -> bool:
 
 
 def _affords(manifest: Mapping[str, object], failures: int) -> bool:
-    """Return whether a Job goes on after this many further failures. Kubernetes counts each deleted pod as failed."""
+    """Return whether a Job goes on after `failures` more failures. Kubernetes counts each deleted pod as failed."""
     try:
         job = job_of(manifest)
     except MalformedError:
@@ -272,7 +278,9 @@ def _affords(manifest: Mapping[str, object], failures: int) -> bool:
 
 
 def _remedy(late: Sequence[Pod], sources: Sources) -> str:
-    """Return the end of the message about untried members: they are recreated, or what their user has to do."""
+    """Return the end of the message about untried members: that they are deleted and recreated, or what the user has to
+    do.
+    """
     if all(_remade(pod, late, sources) for pod in late):
         return f"they are deleted, to be recreated for {STOCK_SCHEDULER}"
     owner = controller_of(late[0])

@@ -240,16 +240,18 @@ class DevicePlan:
 
     @property
     def doubled(self) -> tuple[DeviceId, ...]:
-        """The devices that are allocated both to a claim of the plan and to a claim outside the plan, in order.
+        """The planned devices that a claim of the plan already has and that collide with a claim outside the plan, in
+        order.
 
-        A shared device is included only if its claims consume more than its capacity. A device is also included if a
-        claim outside the plan has a partition, and both overdraw a counter.
+        A device collides if a claim outside the plan has it, too; a shared device only if its claims together consume
+        more than its capacity. A partition also collides with another partition of the same physical device, if the two
+        together overdraw a counter.
         """
         return tuple(sorted({device for _, device, _ in self.doubles}))
 
     @property
     def doubled_shares(self) -> frozenset[DeviceId]:
-        """The devices of `doubled` that the claim of the plan shares with other claims."""
+        """The devices of `doubled` of which a claim of the plan has only a share."""
         return frozenset(device for claim, device, _ in self.doubles if device in claim.shares)
 
     @cached_property
@@ -450,8 +452,8 @@ def allocation_status(planned: PlannedClaim, view: DeviceView, now: str) -> dict
 def _config(spec: DeviceClaim, served: Container[str], view: DeviceView) -> list[dict[str, Any]]:
     """Return the parameters of an allocation: those of the classes, each class once, then those of the claim.
 
-    An entry without `requests` applies to all requests. So an entry has the names of its requests, unless it applies to
-    all that got devices (kube-scheduler 1.37).
+    An entry without `requests` applies to all requests. So an entry names its requests, unless it applies to all
+    requests that got devices (kube-scheduler 1.37).
 
     :param served: the requests, or subrequests, that got devices.
     """
@@ -499,7 +501,10 @@ def _tolerations(request: ExactDeviceRequest | None) -> dict[str, Any]:
 
 
 def _concerns(config: Mapping[str, Any], used: Iterable[str]) -> bool:
-    """Return whether parameters of a claim concern one of the requests that got devices; without names: all of them."""
+    """Return whether parameters of a claim concern one of the requests `used`, which got devices.
+
+    Parameters that name no request concern every request.
+    """
     names = config.get("requests") or ()
     return not names or any(each in names or each.partition("/")[0] in names for each in used)
 

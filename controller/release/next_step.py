@@ -78,8 +78,8 @@ class Planned:
         return bool(holder.spec.scheduling_gates) or differs or pod_requests(holder) != pod_requests(self.pod)
 
     def nominated_by(self, plan_id: str) -> bool:
-        """Return whether this plan reserves the capacity: it has nominated the member, or the placeholder if one is
-        needed, for the planned node.
+        """Return whether this plan reserves the member's capacity: it has nominated the member, or the placeholder if
+        one is needed, for the planned node.
         """
         holder = self.placeholder if self.needs_placeholder else self.pod
         if holder is None or self.outdated:

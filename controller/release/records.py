@@ -29,7 +29,7 @@ class PlannedMember:
 
 @dataclass(frozen=True, slots=True)
 class PlannedVictim:
-    """A pod that must be gone before the members can be released."""
+    """A pod that must be gone before the members of the plan's gang can be released."""
 
     uid: str
     namespace: str

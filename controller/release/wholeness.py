@@ -69,7 +69,9 @@ class Withdrawal:
 
     @property
     def in_full(self) -> str:
-        """The message, followed by the API server's message about a refused eviction if there is one."""
+        """The message about the withdrawal or restart, followed by the API server's message about a refused eviction if
+        there is one.
+        """
         return f"{self.message}; an eviction was refused: {self.refusal}" if self.refusal else self.message
 
 

@@ -73,7 +73,9 @@ def _of_trouble(trouble: Trouble | None, spec: Mapping[str, Any]) -> dict[str, A
 
 
 def _message(trouble: Trouble, what: str, kind: str) -> str:
-    """Return the message of the condition. `what`: `resource.group` of the user-defined kind."""
+    """Return the message of a WorkloadKind's condition Ready, if objects of the user-defined kind are missing from the
+    caches. `what`: `resource.group` of the user-defined kind.
+    """
     match trouble.reason:
         case TroubleReason.SOME_LEFT_OUT:
             return f"{what} that ask for it are gangs, {trouble.text}: report that with the log of Phalanx"

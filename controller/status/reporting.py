@@ -385,7 +385,7 @@ class Reporter:
         )
 
     def _notes(self, gang_state: ReconcileState, phase: Phase) -> Notes:
-        """Return what the status reports besides the plan."""
+        """Return the facts that the gang's status reports besides its plan."""
         stuck = gang_state.step.stranded if isinstance(gang_state.step, AwaitBinding) else ()
         effects = gang_state.effects
         reason, message = about_devices(gang_state.step) if phase is Phase.NOMINATED else ("", "")
@@ -516,7 +516,8 @@ def _is_plan_alone(gang_state: ReconcileState, phase: Phase, notes: Notes) -> bo
 def _only_reworded(before: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
     """Return whether the messages of both statuses differ, and nothing else.
 
-    If both report a plan alone, the second one need not be written: the release follows at once.
+    If both statuses report a plan and nothing besides it, the second one need not be written: the release follows at
+    once.
     """
     return _without_messages(before) == _without_messages(status)
 

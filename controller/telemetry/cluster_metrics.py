@@ -77,8 +77,8 @@ def waiting_since(status: Mapping[str, Any], created: str) -> datetime | None:
 
 
 def lacks_devices(status: Mapping[str, Any]) -> bool:
-    """Return whether a gang waits for devices, by its status: its reason names devices or claims, or the first near
-    domain of its rejection lacks devices.
+    """Return whether a gang waits for devices, by its status: its reason names devices or claims, or the domain nearest
+    to holding the rejected gang lacks devices.
     """
     near = (status.get("explanation") or {}).get("nearest") or ()
     short = any(each["free"] < each["needed"] for each in (near[0].get("devices") or () if near else ()))
@@ -86,7 +86,9 @@ def lacks_devices(status: Mapping[str, Any]) -> bool:
 
 
 class ClusterMetrics(Collector):
-    """The collector. Safe to share between threads, because a scrape only reads objects that nothing changes later."""
+    """The Prometheus collector of the metrics of capacity, namespaces and queues. Safe to share between threads,
+    because a scrape only reads objects that nothing changes later.
+    """
 
     def __init__(self, *, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
@@ -261,7 +263,7 @@ def _sums(pairs: Iterable[tuple[Any, int]]) -> "Tally[Any]":
 
 
 def _largest(amounts: "Tally[str]") -> Mapping[str, str]:
-    """Return the label of each namespace with series of its own: its name.
+    """Return the namespaces that have series of their own, each with the value of their label, which is its name.
 
     A caller gives namespaces that are not in the mapping the label `REST`.
 

@@ -61,8 +61,8 @@ class ReadYourWrites:
     def late(self, cache: ClusterCache) -> bool:
         """Return whether the cache lacks some of the recorded writes, so that a reconcile must wait.
 
-        After `PATIENCE_SECONDS`, evictions are not waited for any more. Another client may have replaced such a pod,
-        and one pod must not hold up all gangs.
+        After `PATIENCE_SECONDS`, evictions are not waited for any more. Another client may have replaced an evicted
+        pod, and one pod must not hold up all gangs.
         """
         now = self._clock.monotonic()
         if not self._late(cache):

@@ -79,8 +79,8 @@ class Binaries:
 
 
 def find_binaries(progress: Progress | None = None) -> Binaries:
-    """Return the paths of all programs. Programs that are not in the cache are fetched or built first (some minutes,
-    once).
+    """Return the paths of all programs of a control plane. Programs that are not in the cache are fetched or built
+    first (some minutes, once).
 
     :raises BuildError: a build failed. The text is the end of the toolchain's output.
     :raises controlplane.programs.toolchain.NoToolchainError: there is no Go, and none could be installed.

@@ -42,7 +42,9 @@ class Run:
     flags: Sequence[str]
 
     def command(self, verb: str, *arguments: str) -> list[str]:
-        """Return the command line of `go build` or `go list`, with what decides about the contents of the cache."""
+        """Return the command line of `go build` or `go list`, with the flags on which the contents of Go's build cache
+        depend.
+        """
         common = ["-mod=readonly", "-trimpath", "-buildvcs=false", *self.flags]
         return [self.go, verb, *common, *arguments, *self.packages]
 
@@ -63,7 +65,7 @@ class MissingPackage:
 
     @property
     def cost(self) -> float:
-        """The processor time of its compilation, as a multiple of that of a package without dependencies."""
+        """The processor time of the package's compilation, as a multiple of that of a package without dependencies."""
         return 1 + self.dependencies / _COSTS_ANOTHER
 
 

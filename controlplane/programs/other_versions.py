@@ -1,7 +1,7 @@
 """The programs of a control plane of an older Kubernetes version, or of the next one, for the long tests.
 
-Three servers, or the scheduler alone, have that version; all other programs are the usual ones. They are built
-like the other programs, from their own go.mod, and only when a test needs them.
+API server, scheduler and controller-manager, or the scheduler alone, have that version. All other programs have the
+usual version. They are built like the other programs, from their own go.mod, and only when a test needs them.
 """
 
 import hashlib

@@ -55,7 +55,10 @@ def _claimed(port: int) -> bool:
 
 @cache
 def _claims() -> int:
-    """Open the file whose bytes are locked. It stays open: a process that closes it loses its locks."""
+    """Open the file in which a locked byte reserves a port for a process, and return its descriptor.
+
+    The file stays open, because a process that closes it loses its locks.
+    """
     path = Path(tempfile.gettempdir()) / f"phalanx-ports-{os.getuid()}"
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 

@@ -69,7 +69,9 @@ def tell(how: str, seen: Mapping[str, int]) -> None:
 
 
 class Cluster:
-    """A running control plane with the nodes of the guide's figure, on which workloads 1 and 2 run."""
+    """A running control plane with the nodes of the figure in Run:ai's guide, on which the figure's workloads 1 and 2
+    run.
+    """
 
     def __init__(self, control_plane: ControlPlane) -> None:
         self._control_plane = control_plane
@@ -77,7 +79,8 @@ class Cluster:
         self._racks = {each["metadata"]["name"]: each["metadata"]["labels"][RACK] for each in nodes}
 
     def measure(self, runs: int, submit: Callable[[], None]) -> Counter[str]:
-        """Create workload 3 `runs` times, and delete it each time. Return the number of runs by outcome (`_outcome`).
+        """Create the workload that is measured, `runs` times, and delete it each time. Return the number of runs by
+        outcome (`_outcome`).
 
         :param submit: a function that creates the workload.
         """
@@ -89,7 +92,7 @@ class Cluster:
         return seen
 
     def affinity_pods(self, how: str) -> None:
-        """Create the six pods of workload 3, with pod affinity to each other by rack.
+        """Create the workload that is measured as six pods, with pod affinity to each other by rack.
 
         :param how: "preferred" or "required".
         """
@@ -113,7 +116,7 @@ class Cluster:
         self._control_plane.create("/api/v1/namespaces/default/pods", pods)
 
     def job(self) -> None:
-        """Create workload 3 as the guide's Job, which Phalanx makes a gang."""
+        """Create the workload that is measured as the Job of Run:ai's guide, which is a gang of Phalanx."""
         self._control_plane.kubectl("apply", "-f", str(HERE / "job.yaml"))
 
     def _pods(self) -> list[Object]:

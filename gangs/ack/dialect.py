@@ -139,7 +139,8 @@ def _network(manifest: Manifest, topologies: Sequence[Topology], findings: Findi
 
 
 def _network_for(group: Group, networks: _Networks, sources: Sources) -> _Asked | None:
-    """Return what the JobNetworkTopology requests that a group's pods name. If it is missing, the gang waits for it.
+    """Return the request of a group's JobNetworkTopology, which the group's pods name. If the object is missing, the
+    gang waits for it.
 
     Return None if the object is invalid and in the group's own namespace. An object in another namespace counts only if
     that namespace allows it (docs/decisions/0013). If that object is invalid, the gang waits, and the faults are

@@ -12,7 +12,7 @@ ROOT = "RootNode"
 def no_room_messages(no_room: NoRoom) -> Sequence[str] | None:
     """Return the same message for each member; None if the gang has a plan with evictions.
 
-    The guide has no message for that case, so the caller uses Phalanx's own.
+    ACK Lingjun's guide has no message for a plan with evictions, so the caller uses Phalanx's own.
     """
     if no_room.evicting:
         return None

@@ -49,15 +49,16 @@ class Learnt:
     times: int = 1
 
     def __str__(self) -> str:
-        """Return the record as the value in the ConfigMap."""
+        """Return the record in the form of its value in the ConfigMap `phalanx-schedulers`."""
         return f"{UNTRIED} {self.since} {self.times}"
 
 
 def runs(name: str, sources: Sources) -> bool:
     """Whether the scheduler with this name runs in the cluster.
 
-    An administrator's entry in the ConfigMap decides. Without an entry, the scheduler runs if its system is detected or
-    if it has tried pods. A record of the controller (`Learnt`) is valid until the scheduler tries a pod after it.
+    An administrator's entry in the ConfigMap `phalanx-schedulers` decides. Without an entry, the scheduler runs if its
+    system is detected or if it has tried pods. A record of the controller (`Learnt`) is valid until the scheduler tries
+    a pod after it.
     """
     if name in (keys.STOCK_SCHEDULER, ""):
         return True
@@ -82,7 +83,7 @@ def learnt(name: str, sources: Sources) -> Learnt | None:
 
 
 def learnable(name: str, sources: Sources) -> bool:
-    """Whether the controller may write a record about this scheduler into the ConfigMap.
+    """Whether the controller may write a record about this scheduler into the ConfigMap `phalanx-schedulers`.
 
     It may if the name is a valid key and no administrator has written an entry for it.
     """

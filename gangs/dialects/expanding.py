@@ -140,8 +140,8 @@ def missing_pods(
     """Return the expected pods of a workload that name a gang that is not ceded. Raises `MalformedError`.
 
     A workload may create some pods only after others run. These later pods are included only if capacity is reserved
-    for them, which is so for workloads that ask by Phalanx's own annotations. Otherwise the first pods wait for the
-    later ones and never run. For a kind of which a dialect cannot count the pods, the result is empty, because
+    for them, which is so for workloads that ask for a gang by Phalanx's own annotations. Otherwise the first pods wait
+    for the later ones and never run. For a kind of which a dialect cannot count the pods, the result is empty, because
     admission refuses such a workload.
 
     :param existing: existing pods, possibly of other owners too.

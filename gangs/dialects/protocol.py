@@ -45,7 +45,9 @@ class Dialect(Protocol):
         """
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
-        """Return the valid topologies that objects of this dialect describe. Faults of the others go to `findings`."""
+        """Return the valid topologies that objects of this dialect describe. Faults of invalid ones go to
+        `findings`.
+        """
 
     def template_labels(self, manifest: Manifest, sources: Sources, *, claimed: bool) -> Mapping[str, str]:
         """Return the labels that admission adds to the pod templates of a workload that asks for a gang; else empty.
@@ -167,11 +169,11 @@ class Charging(Protocol):
 
 @runtime_checkable
 class Reviewing(Protocol):
-    """A dialect with further objects to check, such as queues, which are neither group objects nor topologies."""
+    """A dialect that also checks objects which are neither group objects nor topologies, such as queues."""
 
     def review(self, sources: Sources, findings: Findings) -> None:
-        """Check all further objects of the dialect in `sources`, such as queues. Faults, and advice on settings without
-        effect, go to `findings`.
+        """Check the dialect's objects in `sources` that are neither group objects nor topologies, such as queues.
+        Faults, and advice on settings without effect, go to `findings`.
         """
 
 

@@ -64,9 +64,10 @@ def topology_of(gang: Gang, known: Sequence[Topology]) -> Topology | Fault | Non
 
 
 def checked_topologies(sources: Sources, findings: Findings, left: Container[str] = ()) -> list[Topology]:
-    """Return all topologies, the invalid ones too (`described_topologies`), and check further objects, such as queues.
+    """Return all topologies, the invalid ones too (`described_topologies`), and check the objects of dialects that are
+    neither topologies nor group objects, such as queues.
 
-    :param findings: gets the faults of topologies and of the further objects.
+    :param findings: gets the faults of all these objects.
     :param left: names of ceded dialects, whose objects are not checked.
     """
     for dialect in DIALECTS:

@@ -59,7 +59,11 @@ class KaiDialect:
         return Reading(tuple(gangs), findings.faults, findings.advice)
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
-        """Return the topology of the ConfigMap's levels, if the ConfigMap, a PodGroup or a pod uses this dialect."""
+        """Return KAI Scheduler's topology, if a PodGroup or a pod uses this dialect or the ConfigMap
+        kai-scheduler-config exists.
+
+        It has the levels that the ConfigMap lists, and default levels.
+        """
         settings = settings_of(sources, findings)
         return (topology_of(settings),) if _used(sources) else ()
 

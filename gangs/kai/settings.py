@@ -19,7 +19,7 @@ MOST_WEIGHT = 100
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """A topology policy of the ConfigMap.
+    """A topology policy in KAI Scheduler's ConfigMap.
 
     `topology`: a level, or one of the words `nvlink`, `numa` and `nvswitch`. `strategy`: `pack` pods into few domains
     of the level, or `prefer` nodes that have its label. `weight`: from 1 to 100.
@@ -32,7 +32,7 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 class LevelEntry(msgspec.Struct, frozen=True):
-    """A level in the ConfigMap: its name, and the node label that names a node's domain."""
+    """A level in KAI Scheduler's ConfigMap: its name, and the node label whose value is the name of a node's domain."""
 
     name: str
     label: str
@@ -63,7 +63,8 @@ class Settings:
 
     @property
     def below_the_node(self) -> frozenset[str]:
-        """The names of the levels inside a node, such as a GPU: all that are listed before the node level.
+        """The names of the levels inside a node, such as a GPU: all levels that KAI Scheduler's ConfigMap lists before
+        the node level.
 
         NVLink domains do not count, because they may span nodes.
         """
@@ -77,7 +78,9 @@ class Settings:
         return tuple(each for each in reversed(self.levels) if each.name not in inside and not _is_node(each))
 
     def label_of(self, name: str) -> str | None:
-        """Return the node label of a level in the ConfigMap; None if it does not list the level."""
+        """Return the node label of a level in KAI Scheduler's ConfigMap; None if the ConfigMap does not list the
+        level.
+        """
         return next((each.label for each in self.levels if each.name == name), None)
 
 

@@ -80,7 +80,9 @@ class PodGroupSpec(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def required_labels(self) -> tuple[Requirement, ...]:
-        """The requirements on the labels of the gang's nodes, from both fields that may have them."""
+        """The requirements on the labels of the gang's nodes, from `topologyPolicy.affinity` and from `affinity` of the
+        PodGroup.
+        """
         inner = self.topology_policy.affinity if self.topology_policy else None
         return tuple(each for part in (inner, self.affinity) if part for each in part.required or ())
 

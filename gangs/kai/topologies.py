@@ -38,7 +38,8 @@ def topology_of(settings: Settings) -> Topology:
 
 
 def _below(settings: Settings) -> tuple[DeviceLevel, ...]:
-    """Return the levels below the node: the usual ones, and those that the ConfigMap lists below the node.
+    """Return the levels below the node: numa-node, nvlink-domain and gpu, and those that KAI's ConfigMap lists below
+    the node.
 
     If the label of such a level in the ConfigMap could be an attribute of devices, it precedes the usual attributes.
     """
@@ -59,8 +60,8 @@ def _attribute(label: str | None) -> tuple[str, ...]:
 
 
 def _default(name: str, labels: tuple[str, ...], taken: set[str]) -> list[Level]:
-    """Return a default level with the labels that no level of the ConfigMap uses, in a list. The list is empty if the
-    ConfigMap's levels use all of `labels`.
+    """Return a default level with the labels that no level of KAI Scheduler's ConfigMap uses, in a list. The list is
+    empty if the ConfigMap's levels use all of `labels`.
 
     :param taken: the labels that the ConfigMap's levels use.
     """

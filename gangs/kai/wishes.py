@@ -26,7 +26,8 @@ _OPPOSITE = {"Exists": "DoesNotExist", "In": "NotIn"}
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """The levels and the node affinity that a gang requests. `device_level`: the scope, if it is below the node.
+    """The levels and the node affinity that a gang requests. `device_level`: the level that the PodGroup's scope names,
+    if it is below the node.
 
     `rules`: the required terms of `affinity`, each with the message that explains it. `of_size`: preferences for nodes
     that depend on the gang's size.
@@ -43,7 +44,7 @@ class Wishes:
 def scopes(settings: Settings, topology: Topology) -> tuple[str, ...]:
     """Return all scopes that a PodGroup may name, the narrowest first.
 
-    :param topology: the topology with the ConfigMap's levels.
+    :param topology: the topology with the levels of KAI Scheduler's ConfigMap.
     """
     return (*sorted(settings.below_the_node), *(level.name for level in reversed(topology.levels)))
 
@@ -58,7 +59,7 @@ class Asked:
     """The request of a gang in KAI Scheduler's keys, before it is translated to levels and node affinity.
 
     `scope`: the level that the PodGroup requires (`nvlink-domain`, `rack`, …). `labels`: the node labels that the
-    PodGroup requires. `policy`: the packing policy of the ConfigMap that the pods name in an annotation.
+    PodGroup requires. `policy`: the packing policy that the pods name in an annotation, from KAI Scheduler's ConfigMap.
     `gpus`: the number of GPUs that the gang's minimum of pods requests.
     """
 
@@ -71,9 +72,9 @@ class Asked:
 def wishes_of(asked: Asked, settings: Settings, topology: Topology) -> Wishes:
     """Return the levels and the node affinity of a gang.
 
-    The scope is the required level. The preferred level is the one into which the gang's policy packs pods; without a
-    named policy, that of the packing policy with the greatest weight. All policies in the ConfigMap add preferred node
-    affinity terms with their weights.
+    The PodGroup's scope is the required level. The preferred level is the one into which the gang's policy packs pods;
+    without a named policy, that of the packing policy with the greatest weight. All policies in KAI Scheduler's
+    ConfigMap add preferred node affinity terms with their weights.
     """
     if not settings.enabled:
         asked = replace(asked, scope=None)

@@ -86,7 +86,7 @@ class KoordinatorDialect:
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
         """Return the topology of the ClusterNetworkTopology `default`, in a list; empty if it is missing or invalid.
 
-        Faults of the object and of the scheduler's ConfigMap go to `findings`.
+        Faults of the object and of Koordinator's ConfigMap go to `findings`.
         """
         settings_of(sources, findings)
         written = sources.of_kind(keys.TOPOLOGY_GROUP, keys.TOPOLOGY_KIND)
@@ -271,7 +271,9 @@ def _follows(key: GangKey, other: GangKey, links: Callable[[GangKey], Iterable[G
 
 
 def _listed_in(group: Manifest) -> frozenset[GangKey]:
-    """Return the gangs that the annotation of a PodGroup lists; empty if it has none."""
+    """Return the gangs that a PodGroup's annotation `gang.scheduling.koordinator.sh/groups` lists; empty if it has
+    none.
+    """
     annotations = (group.get("metadata") or {}).get("annotations")
     return units.listed(annotations if isinstance(annotations, Mapping) else {})
 

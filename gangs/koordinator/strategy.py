@@ -25,7 +25,9 @@ class Strategy:
 
     @property
     def multiples(self) -> tuple[MultipleRule, ...]:
-        """The constraints from `podCountMultiple`: the number of members in each domain of a layer is a multiple."""
+        """The constraints from `podCountMultiple`: the number of members in each domain of a layer is a multiple of
+        this number.
+        """
         return tuple(MultipleRule(each.layer, each.multiple) for each in self.gathers if each.multiple > 1)
 
     def stated(self) -> frozenset[tuple[str, bool, int]]:

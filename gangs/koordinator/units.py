@@ -260,7 +260,9 @@ def _strategy(annotations: Mapping[str, str], ref: ObjectRef, findings: Findings
 
 
 def _policy(annotations: Mapping[str, str], labels: Mapping[str, str], ref: ObjectRef, findings: Findings) -> str:
-    """Return the match policy of a unit (PodGroup): that of the annotation, else of the older annotation or label.
+    """Return the match policy of a unit (PodGroup): that of the annotation
+    `gang.scheduling.koordinator.sh/match-policy`, else of the older annotation or label
+    `pod-group.scheduling.sigs.k8s.io/match-policy`.
 
     The default is once-satisfied. Unknown policies are reported.
     """
@@ -291,7 +293,7 @@ def _waiting_time(annotations: Mapping[str, str], ref: ObjectRef, findings: Find
 
 
 def seconds_of(text: str) -> float | None:
-    """Return the seconds of a duration in Go's notation ("1h30m", "100s"); None if the text is none."""
+    """Return the seconds of a duration in Go's notation ("1h30m", "100s"); None if the text is no duration."""
     parts = list(_DURATION.finditer(text))
     if not parts or "".join(part[0] for part in parts) != text:
         return None

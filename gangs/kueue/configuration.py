@@ -24,7 +24,7 @@ class _Mapping(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def device_quotas(sources: Sources) -> DeviceQuotas | None:
-    """Return how Kueue's Configuration counts devices; None without the ConfigMap, and without mappings in it.
+    """Return how Kueue's Configuration counts devices; None if the ConfigMap with it does not exist or has no mappings.
 
     If the ConfigMap is invalid, the result says so, and gangs with devices wait until it is corrected.
     """
@@ -39,7 +39,7 @@ def device_quotas(sources: Sources) -> DeviceQuotas | None:
 
 
 def review(sources: Sources, findings: Findings) -> None:
-    """Check the ConfigMap. Faults go to `findings`."""
+    """Check the ConfigMap with Kueue's Configuration, if it exists. Faults go to `findings`."""
     manifest = sources.get("", keys.CONFIG_KIND, keys.CONFIG_NAMESPACE, keys.CONFIG_NAME)
     if manifest is not None:
         _read(manifest, findings)
@@ -71,6 +71,8 @@ def _read(manifest: Manifest, findings: Findings) -> DeviceQuotas | None:
 
 
 def _written(configuration: dict[str, Any]) -> Any:
-    """Return the mappings as they are written, which may be malformed; () if there are none."""
+    """Return `resources.deviceClassMappings` of Kueue's Configuration as it is written, possibly malformed; () if it is
+    absent.
+    """
     resources = configuration.get("resources") or {}
     return (resources.get("deviceClassMappings") if isinstance(resources, dict) else resources) or ()

@@ -90,7 +90,7 @@ class KueueDialect:
         return Reading(tuple(gangs.values()), findings.faults, findings.advice)
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
-        """Return the topologies of valid Topology objects of Kueue. Faults of the others go to `findings`."""
+        """Return the topologies of valid Topology objects of Kueue. Faults of invalid ones go to `findings`."""
         found = (topologies.topology_of(each, findings) for each in sources.of_kind(keys.GROUP, keys.TOPOLOGY))
         return [each for each in found if each is not None]
 

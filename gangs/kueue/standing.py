@@ -26,9 +26,10 @@ class Standing:
 
 
 def of_cluster_queue(manifest: Manifest, sources: Sources) -> Standing:
-    """Return whether a ClusterQueue admits gangs. It does not if it is invalid or stopped, or lacks an object.
+    """Return whether a ClusterQueue admits gangs.
 
-    These objects are its flavors and their topologies.
+    It does not if it is invalid or stopped, or if one of its flavors, or the topology of a flavor, is missing or
+    invalid.
     """
     spec = queues.valid(manifest, queues.ClusterQueueSpec)
     if spec is None:

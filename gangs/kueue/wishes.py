@@ -129,8 +129,8 @@ def _slices(of: Annotated, findings: Findings) -> tuple[tuple[SliceRule, ...], t
 
 
 def _layers(of: Annotated, findings: Findings) -> tuple[tuple[SliceRule, ...], tuple[LevelWish, ...]]:
-    """Return the nested slices that the annotation with slice constraints requests, and their levels, each with the
-    path that names it.
+    """Return the nested slices that the annotation `podset-slice-required-topology-constraints` requests, and their
+    levels, each with the path that names it.
 
     Its value is a JSON list of entries with `topology` (a level) and `size`, the widest first. Faults go to `findings`.
     """

@@ -46,7 +46,7 @@ def with_ignored_claims(reading: Reading, sources: Sources) -> Reading:
 
 
 def _on_every_pod(gang: Gang) -> bool:
-    """Whether each unbound pod of the gang that has resource claims has the annotation with the value "true".
+    """Whether `phalanx.dev/ignore-resource-claims` is "true" on each unbound pod of the gang that has resource claims.
 
     If no unbound pod has claims, each one that requests an extended resource must have the annotation. If there is none
     either, the result is False.
@@ -69,7 +69,9 @@ def _fault(ref: ObjectRef, value: str) -> Fault:
 
 
 def _annotated(gang: Gang, sources: Sources) -> Iterator[tuple[ObjectRef, str]]:
-    """Yield the objects and pods of a gang that have the annotation, each with its value."""
+    """Yield the objects and pods of a gang with the annotation `phalanx.dev/ignore-resource-claims`, each with its
+    value.
+    """
     for pod in (member.pod for member in gang.members if IGNORE_CLAIMS in member.pod.metadata.annotations):
         yield pod_ref(pod), pod.metadata.annotations[IGNORE_CLAIMS]
     for manifest in _objects(gang, sources):

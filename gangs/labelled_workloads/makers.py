@@ -55,7 +55,8 @@ def owner_of(pod: Pod, system: str = "") -> ObjectRef | None:
 
 
 def by_workload(pods: Sequence[Pod], system: str = "") -> dict[ObjectKey, list[Pod]]:
-    """Return the pods of labelled workloads by the key of their workload. Pods without a label are left out.
+    """Return the pods with the label `phalanx.dev/workload` by the key of their workload. Pods without the label are
+    left out.
 
     :param system: the dialect whose labels are read; "" for Phalanx's own.
     """
@@ -130,8 +131,8 @@ def of_kind(group: str, kind: str, row: KindRow, sources: Sources, about: GangKe
 def pods_of(manifest: Manifest, marked: Sequence[Pod], sources: Sources) -> list[Pod]:
     """Return the existing pods of a workload. A Job's pods are found by their owner reference, not by their label.
 
-    :param marked: pods whose label and metadata name a workload of this kind and name. An earlier workload of the same
-        name may have created them; these are left out.
+    :param marked: pods that belong to a workload of this kind and name, by their label `phalanx.dev/workload` and their
+        controller. Pods of an earlier workload of the same name are left out.
     """
     if has_rules(manifest):
         return sources.pods_of(job_of(manifest))

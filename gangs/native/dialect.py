@@ -68,7 +68,9 @@ class NativeDialect:
         return None
 
     def with_group(self, workload: Manifest) -> tuple[Manifest, Manifest] | None:
-        """Return a Job with `spec.scheduling` whose pods name a PodGroup, and this PodGroup; None for any other."""
+        """Return a Job with `spec.scheduling` whose pods name a PodGroup, and this PodGroup; None for any other
+        workload.
+        """
         return job_groups.with_group(workload)
 
     def template_labels(  # noqa: D102 -- the protocol says it; a template has the field of the pods itself

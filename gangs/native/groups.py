@@ -79,7 +79,8 @@ def _together(units: Sequence[Unit], names: dict[GangKey, str]) -> Iterator[Toge
 
 
 def _settled(units: Sequence[Unit], topologies: Sequence[Topology], findings: Findings) -> Settled:
-    """Return a topology that has all levels that the groups name; if there is none, return what the gang waits for.
+    """Return a topology that has all levels that the PodGroups and CompositePodGroups name; if there is none, return
+    what the gang waits for.
 
     If no group names a level, the result has neither a topology nor an object that the gang waits for.
     """

@@ -40,7 +40,8 @@ class Policy(msgspec.Struct, frozen=True):
 class TopologyConstraint(msgspec.Struct, frozen=True):
     """One entry of `schedulingConstraints.topology`.
 
-    `key`: a node label. All pods of the group get nodes with the same value of this label.
+    `key`: a node label. All pods of the PodGroup, or below the CompositePodGroup, get nodes with the same value of this
+    label.
     """
 
     key: str = ""

@@ -74,7 +74,8 @@ def read_parts(
 
     Faults are reported in `findings`. Raises `MalformedError`.
 
-    :param pods: pods whose label `phalanx.dev/workload` and metadata name a workload of this kind and name.
+    :param pods: pods that belong to a workload of this kind and name, by their label `phalanx.dev/workload` and their
+        controller.
     """
     row = row_of(manifest)
     if row is None or not row.part_by:
@@ -135,7 +136,8 @@ def _read(
 
 
 def _recorded(manifest: Manifest, sources: Sources) -> str | None:
-    """Return the name of the topology in which an automatic gang was first placed, from its Gang object; None if new.
+    """Return the name of the topology in which an automatic gang was first placed, from its Gang object; None for a
+    gang that was never placed.
 
     The gang keeps this topology even if other topologies are created later.
     """

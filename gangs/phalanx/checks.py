@@ -126,7 +126,8 @@ def _check_multiples(
 ) -> None:
     """Report constraints on multiples (`multiples`) that no possible number of members can meet.
 
-    The number of members in each domain is a multiple, so the number of all placed members is a multiple, too.
+    The number of members in each domain is a multiple of a number, so the number of all placed members is a multiple of
+    it, too.
 
     :param at: the path of the field that contains `multiples`.
     :param members: the lowest and the highest number of members that may be placed; (0, 0) if unknown.

@@ -114,7 +114,7 @@ class PhalanxDialect:
         return found
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
-        """Return the topologies of valid `phalanx.dev` Topology objects. Faults of the others go to `findings`."""
+        """Return the topologies of valid `phalanx.dev` Topology objects. Faults of invalid ones go to `findings`."""
         found = (topologies.topology_of(each, findings) for each in sources.of_kind(keys.GROUP, topologies.KIND))
         return [each for each in found if each is not None]
 

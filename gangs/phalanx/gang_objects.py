@@ -52,7 +52,9 @@ MAIN = "main"
 
 
 def is_mirror(manifest: Manifest) -> bool:
-    """Whether a Gang object has the annotation of a mirror, which the controller creates for another object's gang."""
+    """Whether a Gang object has the annotation `phalanx.dev/mirrors`, as the mirrors that the controller creates
+    have.
+    """
     return keys.MIRRORS in ((manifest.get("metadata") or {}).get("annotations") or {})
 
 
@@ -141,7 +143,9 @@ def _advise(ref: ObjectRef, annotations: Mapping[str, str], pods: Sequence[Pod],
 
 
 def _advise_keys(pods: Sequence[Pod], findings: Findings) -> None:
-    """Report, as advice, `phalanx.dev` keys without effect on pods: those of fields of the Gang's spec, and typos."""
+    """Report, as advice, keys that begin with `phalanx.dev/` and have no effect on pods: keys whose place is a field of
+    the Gang's spec, and typos.
+    """
     for pod in pods:
         meta = pod.metadata
         for at, written in (("metadata.labels", meta.labels), ("metadata.annotations", meta.annotations)):

@@ -25,7 +25,7 @@ def topology_status(view: TopologyView) -> ObjectStatus:
 
 
 def domains_status(view: TopologyView, *, max_domains: int = MAX_DOMAINS) -> Status:
-    """Return the fields of the status.
+    """Return the status fields of a Topology object: `domains`, and `omitted` if there are too many domains.
 
     `domains` lists the domains of all levels, each domain before the domains inside it. An entry has its path, the
     number of its nodes, and its free capacity, rounded down to three digits. If there are more than `max_domains`,

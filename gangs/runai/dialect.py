@@ -97,7 +97,7 @@ class RunaiDialect:
         return wishes.opted_in(wishes.of(annotations))
 
     def topologies(self, sources: Sources, findings: Findings) -> Sequence[Topology]:
-        """Return the topologies of valid Topology objects of kai.scheduler. Faults of the others go to `findings`."""
+        """Return the topologies of valid Topology objects of kai.scheduler. Faults of invalid ones go to `findings`."""
         written = sources.of_kind(keys.GROUP, keys.TOPOLOGY_OBJECT)
         found = (topologies.topology_of(each, findings) for each in written)
         return [each for each in found if each is not None]

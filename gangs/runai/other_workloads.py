@@ -56,11 +56,11 @@ def _remedy(kind: str, made: Made | None, templates: Sequence[Template]) -> str:
 def _advise_silent(
     ref: ObjectRef, asking: Sequence[Template], templates: Sequence[Template], findings: Findings
 ) -> None:
-    """Report, as advice, pod templates of a gang's workload that lack the annotations.
+    """Report, as advice, pod templates of a gang's workload that lack Run:ai's annotations.
 
     Their pods are no members of the gang, so they start by themselves.
 
-    :param asking: the templates that have the annotations.
+    :param asking: the templates that have Run:ai's annotations.
     """
     for each in templates:
         elsewhere = GANG in each.labels or any(each.annotations.get(key) for key in keys.GROUPED)

@@ -159,7 +159,8 @@ def _counts(workload: Manifest | None, findings: Findings) -> _Counts | None:
 
 
 def _minimum(pod: Pod, asked: Wishes, counts: _Counts | None, findings: Findings) -> int:
-    """Return the number of pods that must start together: the annotation's value, else the workload's minimum.
+    """Return the number of pods that must start together: the annotation `batch-min-member`, else the workload's
+    minimum.
 
     A pod without a controller is a gang of one. If Phalanx cannot count the controller's pods, a missing annotation is
     a fault.

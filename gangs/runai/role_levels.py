@@ -61,7 +61,7 @@ class RoleLevels:
         return {**of_all, **self.said}
 
     def of(self, pod_set: PodSet) -> PodSet:
-        """Return the role's pod set with these levels added."""
+        """Return the role's pod set with the levels added that the role requests for itself."""
         required = self.required.level if self.required else None
         pod_set = replace(pod_set, preferred=self.preferred.level if self.preferred else None)
         if self.in_each is None or required is None:

@@ -198,7 +198,8 @@ def check_rivals(ref: ObjectRef, annotations: Mapping[str, str], findings: Findi
 def check_keys(ref: ObjectRef, wishes: Wishes, no_segments: str, remedy: str, findings: Findings) -> None:
     """Report annotations of Run:ai with an empty value, and those that are unknown or have no effect.
 
-    Segment annotations (`gangs.runai.segments`), which only some pod templates may have, are a fault elsewhere.
+    Segment annotations (`gangs.runai.segments`), which only some pod templates may have, are reported as faults on all
+    other objects.
 
     :param no_segments: why the object cannot have segment annotations, as the problem of a fault; "" if it can.
     :param remedy: the remedy of this fault.

@@ -85,7 +85,8 @@ def read_parts(
 
     Faults go to `findings`. Raises `MalformedError`.
 
-    :param pods: pods whose label `phalanx.dev/workload` and metadata name a workload of this kind and name.
+    :param pods: pods that belong to a workload of this kind and name, by their label `phalanx.dev/workload` and their
+        controller.
     """
     ref, row = ref_of(manifest), row_of(manifest)
     gated = members.gated_by(manifest, makers.mark(mark_of(manifest), NAME))
@@ -224,7 +225,8 @@ def _all(marked: LabelledWorkload) -> int:
 
 
 def _pool(marked: LabelledWorkload, ref: ObjectRef, findings: Findings) -> str | None:
-    """Return the node pool in the label of the workload, else in the labels of its pod templates; None if none has it.
+    """Return the node pool in the label `kai.scheduler/node-pool` of the workload, else in the labels of its pod
+    templates; None if none has it.
 
     Templates with different node pools are reported.
     """

@@ -23,13 +23,16 @@ def seconds_in(text: str) -> int | None:
 def expected_seconds(annotations: Mapping[str, str]) -> int | None:
     """Return how many seconds a workload with these annotations is expected to run.
 
-    Return None if the annotation is absent or malformed.
+    Return None if the annotation `phalanx.dev/expected-duration` is absent or malformed.
     """
     return seconds_in(annotations.get(EXPECTED_DURATION, ""))
 
 
 def check(ref: ObjectRef, annotations: Mapping[str, str], findings: Findings) -> None:
-    """Report an annotation that is no duration, as advice only, because the scheduling does not depend on it."""
+    """Report, as advice only, a value of the annotation `phalanx.dev/expected-duration` that is no duration.
+
+    It is no fault, because scheduling does not depend on it.
+    """
     value = annotations.get(EXPECTED_DURATION)
     if value is not None and seconds_in(value) is None:
         at = f"metadata.annotations[{EXPECTED_DURATION}]"

@@ -295,7 +295,8 @@ def _alone_in_a_domain(annotation: str, later: MadeLater) -> StartOrder:
 
 
 def _ray(plural: str, cluster: str, suspended_at: str = "") -> KindRow:
-    """Return the row of a KubeRay kind that creates a RayCluster, to which KubeRay copies the annotations.
+    """Return the row of a KubeRay kind that creates a RayCluster. KubeRay copies the annotations of its objects to the
+    RayCluster.
 
     :param cluster: the path of the RayCluster's spec.
     """

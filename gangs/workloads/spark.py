@@ -119,9 +119,10 @@ def field_of(manifest: Manifest, role: str, path: str, resource: str) -> str:
 
 
 def _beside_java(manifest: Manifest) -> Iterator[int]:
-    """Yield the further amounts of an executor's memory, in mebibytes: off-heap memory, and memory for Python.
+    """Yield the amounts of an executor's memory besides that of the JVM, in mebibytes: off-heap memory, and memory for
+    Python.
 
-    They add to the JVM's memory and its overhead. Amounts that are not configured are left out or 0.
+    They are added to the JVM's memory and its overhead. Amounts that are not configured are left out or 0.
     """
     if _conf(manifest, "spark.memory.offHeap.enabled").lower() == "true":
         yield _configured_memory(manifest, "spark.memory.offHeap.size", unit=1 / _MEBIBYTE) or 0

@@ -48,7 +48,9 @@ class _Node:
 
 
 def with_labels(manifest: Manifest, labels: Mapping[str, str]) -> Manifest:
-    """Return the workload with these labels, and the further `marks`, on every pod template."""
+    """Return the workload as if admission had written these labels, and the labels and annotations that `marks` adds to
+    them, on every pod template.
+    """
     row, root = row_of(manifest), _Node()
     for each in templates(manifest):
         node = root

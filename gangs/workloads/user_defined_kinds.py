@@ -122,9 +122,12 @@ def row_or_reasons(manifest: Manifest) -> KindRow | tuple[tuple[str, str, str], 
 
 @lru_cache(maxsize=256)
 def _row(name: str, written: bytes) -> KindRow | tuple[tuple[str, str, str], ...]:
-    """Compute the result of `row_or_reasons`. It is cached, because it is needed for every gang that is read.
+    """Return the kind that a WorkloadKind describes; if it is invalid, its faults as (field, problem, remedy).
 
-    :param written: the `spec` of the WorkloadKind as JSON, which can be a key of the cache.
+    The result is cached, because it is needed for every gang that is read.
+
+    :param name: the name of the WorkloadKind.
+    :param written: its `spec` as JSON, which can be a key of the cache.
     """
     ref = ObjectRef(keys.API_VERSION, KIND, "", name)
     try:
@@ -206,7 +209,7 @@ _A_PATH = "write fields with a dot between them, and * for every entry of a list
 
 
 def _wrong_fields(spec: WorkloadKindSpec) -> Iterator[_Wrong]:
-    """Yield the faults of the other fields and label keys that the WorkloadKind names."""
+    """Yield the faults of the fields and label keys that a WorkloadKind names, except those of its pod templates."""
     paths = {"minMember": spec.min_member, "suspended": spec.suspended}
     paths |= {"gangs.count": spec.gangs.count} if spec.gangs else {}
     paths |= {f"ended[{position}].field": each.field for position, each in enumerate(spec.ended)}
