@@ -33,7 +33,7 @@ COMMANDS = {
     "events": Entry("cli.terminal.events", "events", "Show the history of a gang since its creation."),
     "doctor": Entry("cli.doctor", "doctor", "Check the live cluster: labels, topologies, requests, webhooks."),
     "ui": Entry("cli.ui", "ui", "Show the live picture in a browser."),
-    "demo": Entry("cli.demo", "demo", "Run the whole thing on a control plane of its own."),
+    "demo": Entry("cli.demo", "demo", "Run Phalanx with example gangs on a control plane of its own."),
     "webhook": Entry("cli.webhook", "webhook", "Serve admission, dry runs and the live picture."),
     "uninstall": Entry("cli.uninstall", "uninstall", "Release all waiting pods and remove Phalanx from the cluster."),
     "controller": Entry("cli.controller", "controller", "Carry out the plans of the live cluster."),

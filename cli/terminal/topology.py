@@ -51,9 +51,9 @@ def topology(
     Exit status 1: the topology or the level does not exist.
 
     The last line shows the most pods that could start together in one domain above the nodes now, without evictions.
-    With --starts, a table shows them for each level and each size of pods, and the fragmentation. Both ignore taints
-    and the node constraints of pods. The fragmentation of a level is the part of the free capacity that lies in partly
-    used domains.
+    With --starts, a table shows them for each level and each size of pods, and the fragmentation. These figures ignore
+    taints and the node constraints of pods. The fragmentation of a level is the part of the free capacity that lies in
+    partly used domains.
     """
     reader = CapacityReader()
 
