@@ -36,7 +36,7 @@ class Channel(Struct, frozen=True):
 
 
 class ComputeDomainSpec(Struct, frozen=True):
-    """`spec` of a ComputeDomain, the used field."""
+    """`spec` of a ComputeDomain, with the only field that Phalanx reads."""
 
     channel: Channel = Channel()
 
