@@ -100,7 +100,7 @@ def _stays(node: Node) -> bool:
 def _shown_by_label(level: Level, label: tuple[str, str]) -> bool:
     """Whether exactly the nodes of the domain carry the label.
 
-    False if the level has further label keys, or if nodes without the label belong to the domain.
+    False if the level has more than one label key, or if nodes without the label belong to the domain.
     """
     unlabelled = level.unlabelled is Unlabelled.DEFAULT_DOMAIN and label[1] == DEFAULT_DOMAIN_NAME
     return len(level.label_keys) == 1 and not unlabelled

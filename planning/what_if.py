@@ -63,8 +63,8 @@ class WhatIf:
     `added`: the number of copies to add of each node, by the node's name; only DaemonSet pods run on a copy.
     `cordoned`: nodes that take no new pods. `drained`: cordoned nodes that also lose their pods, except the pods of
     DaemonSets and mirror pods; gang members are planned again, other pods are gone. `relaxed`: levels, by name or node
-    label, that become preferred if they are required. `gangs`: `namespace/name` of gangs of the live cluster that
-    are planned, too.
+    label, that become preferred if they are required. `gangs`: `namespace/name` of gangs of the cluster that are
+    planned although nothing else asks for it.
     """
 
     added: Mapping[str, int] = field(default_factory=dict)

@@ -125,8 +125,8 @@ class Profiles:
     def amounts(self, node: NodeDevices) -> tuple[int, ...]:
         """Return the amount of each resource that the node offers.
 
-        If the weight of a member is its number of devices, the amount includes free devices that are too few for one
-        more member, because waste counts them.
+        If a resource counts devices (the weight of a member is its number of devices), the amount includes free devices
+        that are too few for one more member, because waste counts them.
         """
         return self._of(node)[0]
 

@@ -174,8 +174,9 @@ class Objects:
         return {each.metadata.name: each.metadata.labels for each in found}
 
     def sharing(self) -> dict[str, str | None]:
-        """By namespace, its annotation that lists the namespaces with which it shares its groups; None if it has no
-        such annotation.
+        """By namespace, its annotation `phalanx.dev/shares-groups-with`; None if it has no such annotation. The
+        annotation lists the namespaces whose gangs may be in one group (such as a GangGroup) with gangs of this
+        namespace.
 
         The key "*" is for namespaces that no document describes. They share their groups with all namespaces.
         """

@@ -141,9 +141,10 @@ def _explanation(explanation: Explanation, *, details: bool) -> Json:
 
 
 def _more(near: NearDomain, devices: Sequence[DeviceCount] | None) -> Json:
-    """Return further fields of a near domain.
+    """Return the fields `fitsWithoutEvictions` and `devices` of a near domain in a SolveReport.
 
-    `fitsWithoutEvictions` is absent if it is not known or no pod may be evicted, `devices` if no member has claims.
+    `fitsWithoutEvictions` is absent if the number is not known or no pod may be evicted. `devices` is absent if no
+    member has claims.
     """
     entry: Json = {} if near.fits_now is None else {"fitsWithoutEvictions": near.fits_now}
     if devices:

@@ -80,8 +80,8 @@ def placed(
 ) -> Message:
     """Return the message of a plan: number of pods, domain and nodes, victims, proof, and the preferred level's result.
 
-    `in_turn`: the plan is the best for this gang, but other gangs compete with it. `in_part`: the plan is the best
-    under the constraints that were considered; the caller appends the constraints that were not.
+    `in_turn`: the plan is the best for this gang alone, but other gangs compete for the same nodes. `in_part`: the plan
+    is the best under the constraints that were considered; the caller appends the constraints that were not.
     """
     new = [each for each in assignments if not each.held]
     held = len(assignments) - len(new)
