@@ -1,4 +1,4 @@
-"""Observes the cluster repeatedly for the live page, and reads only gangs again that may have changed."""
+"""Observes the cluster repeatedly for the live page. It reads again only the gangs that may have changed."""
 
 import contextlib
 from collections.abc import Iterator, Sequence

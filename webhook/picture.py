@@ -82,7 +82,9 @@ class Picture(Protocol):
         """The node of this name. None if there is none."""
 
     def snapshot(self) -> Snapshot:
-        """The snapshot of nodes, their free capacity, and the pods that use it. The object stays until it changes."""
+        """The snapshot of nodes, their free capacity, and the pods that use it. It is the same object until the cluster
+        changes.
+        """
 
     def devices(self) -> DeviceView:
         """The DeviceClasses and claims. `known`: whether the installation may read them."""

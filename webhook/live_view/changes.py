@@ -270,8 +270,8 @@ class LiveFeed:
         self._news.notify_all()
 
     def _take(self, look: Observation) -> None:
-        """Compare an observation of the cluster with the last one. If the page's data differ, begin a new version of
-        the feed and answer the waiting viewers.
+        """Compare an observation of the cluster with the last one. If the data of the live page differ, begin a new
+        version of the feed and answer the waiting viewers.
         """
         shown = data.GangsShown(look.sources, look.topologies)
         gangs = {key_text(each.key): each for each in look.gangs}
