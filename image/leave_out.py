@@ -107,7 +107,9 @@ def normalised(name: str) -> str:
 
 
 def is_left_out(file: PackagePath) -> bool:
-    """Whether a rule of `FILES` removes the file although its distribution stays."""
+    """Whether a pattern in `FILES` matches the file: the file is removed, although the rest of its distribution
+    stays.
+    """
     return any(fnmatchcase(str(file), rule) for rule in FILES)
 
 
