@@ -194,8 +194,8 @@ class _Input:
 
 
 def _remarks(reading: Reading, given: _Input, objects: Objects, pods: _Pods) -> tuple[list[Mistake], list[Mistake]]:
-    """Return two lists of warnings: those about keys in the wrong place, which a dry run reports as mistakes, and all
-    others.
+    """Return two lists of warnings: those about labels and annotations in the wrong place, which a dry run reports as
+    mistakes, and all others.
     """
     parts: tuple[list[Mistake], list[Mistake]] = ([], [])
     for each in _advice(reading, given, objects, pods):

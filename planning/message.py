@@ -63,7 +63,7 @@ class Message:
         return Message(tuple(flat))
 
     def __str__(self) -> str:
-        """Return the text with all names."""
+        """Return the message's text, including the names of other users' objects."""
         return "".join(_text(part, named=True) for part in self.parts)
 
     def __add__(self, other: "Part | Message") -> "Message":

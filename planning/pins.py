@@ -1,6 +1,6 @@
-"""The domain in which an arriving member must run, because siblings that are already released run there.
+"""Domain pins: the domain in which an arriving member must run, because siblings that are already released run there.
 
-The webhook writes this pin on the member at its CREATE (`webhook.admission.arriving_pods`), while the member is still
+The webhook writes the pin on the member at its CREATE (`webhook.admission.arriving_pods`), while the member is still
 gated. The controller recognises the pin at the release (`controller.release.patches`): docs/decisions/0001.
 The pin holds only what the released siblings and a required level make certain, because a gated pod's required node
 affinity can be narrowed later, but never widened. A pin that is obsolete is removed by recreating the pod. So a pod is

@@ -74,7 +74,9 @@ class WhatIf:
     gangs: frozenset[str] = frozenset()
 
     def snapshot(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with the changes. Raises `UnknownNodeError` if a named node does not exist."""
+        """Return the snapshot with the hypothetical changes. Raises `UnknownNodeError` if a named node does not
+        exist.
+        """
         there = {state.name: state for state in snapshot.nodes}
         named = {*self.added, *self.cordoned, *self.drained}
         if missing := sorted(named - there.keys(), key=natural_key):
@@ -86,7 +88,7 @@ class WhatIf:
         return replace(snapshot, nodes=tuple(sorted(states, key=lambda state: natural_key(state.name))))
 
     def pods(self, pods: Sequence[Pod]) -> Sequence[Pod]:
-        """Return the pods with the changes: a drained pod is recreated, so it is gated and has no node."""
+        """Return the pods with the hypothetical changes: a drained pod is recreated, so it is gated and has no node."""
         return [_made_again(pod) if self.loses(pod) else pod for pod in pods] if self.drained else pods
 
     def gang(self, gang: Gang, topology: Topology | None) -> Gang:

@@ -144,7 +144,9 @@ class Profiles:
         return self._found[key]
 
     def _allows_only(self, vectors: frozenset[Vector], amounts: Vector) -> bool:
-        """Return whether the amounts allow just these numbers of members."""
+        """Return whether these amounts of the resources allow exactly the numbers of members in `vectors`, and no
+        others.
+        """
         tops = [max(vector[place] for vector in vectors) for place in range(len(self.every))]
         return all(
             vector in vectors

@@ -616,7 +616,7 @@ def _positions(inventory: Inventory, snapshot: Snapshot) -> IntColumn:
 def _counted(chosen: Flags, inventory: Inventory, at: IntColumn, snapshot: Snapshot) -> IntColumn:
     """Return, for each node of the snapshot, how many of the `chosen` devices it has.
 
-    `at`: for each node of the inventory, its position in the snapshot, as `_positions` returns it.
+    `at`: for each node of the inventory, its position in the snapshot; -1 if the snapshot lacks it (`_positions`).
     """
     found = np.zeros(len(snapshot.nodes), dtype=np.int64)
     counts = np.bincount(inventory.node[chosen & (inventory.node != NOWHERE)], minlength=len(inventory.nodes))

@@ -24,7 +24,9 @@ def solve_report(decisions: Iterable[Decision], *, details: bool = False) -> Jso
 
 
 def gang_report(decision: Decision, *, details: bool = True) -> Json:
-    """Return the entry of one gang in the SolveReport. `details`: as for `solve_report`."""
+    """Return the entry of one gang in the SolveReport. `details`: whether the explanation has the fields that only `-v`
+    and `?why=true` add.
+    """
     gang = decision.gang
     return {
         "namespace": decision.key.namespace,

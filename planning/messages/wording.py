@@ -458,7 +458,7 @@ def unmodelled(wishes: Sequence[str]) -> str:
 
 
 def levels_dropped(names: Sequence[str]) -> str:
-    """Return the end of a sentence about required levels that are dropped."""
+    """Return the words for the change that drops these required levels, as the end of a sentence."""
     return f"required level{'s' if len(names) > 1 else ''} {listed(names)} dropped"
 
 

@@ -112,7 +112,7 @@ def asked_by(manifest: Manifest) -> str:
 
 
 def wants(spec: Mapping[str, Any]) -> str:
-    """Return the request of a gang in one line: its pods and its levels."""
+    """Return the placement request of a gang in one line: its pods and its levels."""
     sets = spec.get("podSets") or ()
     count = sum(each["count"] for each in sets)
     least = spec.get("minMember")
