@@ -90,8 +90,8 @@ def near_domains(
     they would not show what the gang waits for.
 
     `held`: how many members each domain holds; None: this is computed. `refused`: whether it is proven that no plan
-    exists. If so, `fits` of a domain is less than `needed`, even if the domain has capacity for enough members, because
-    these members cannot fulfil the minimum of each set. `without_evictions`: how many members each domain holds without
+    exists. If so, `fits` of a domain is less than `needed`. Even if the domain has capacity for so many members, they
+    cannot fulfil the minimum of each set. `without_evictions`: how many members each domain holds without
     evictions, which becomes `fits_now`.
     """
     instance = instance_of(problem, evicting=True, deadline=budget.wall.deadline)

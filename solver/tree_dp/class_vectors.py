@@ -60,7 +60,7 @@ def merged(one: CostTable, other: CostTable, most: Vector) -> CostTable:
 
 
 def effort(one: CostTable, other: CostTable) -> int:
-    """Return the effort of `merged(one, other)`, in additions of costs."""
+    """Return the effort of computing the table of two domains together (`merged`), in additions of costs."""
     wide = 1
     for a, b in zip(one.shape, other.shape, strict=True):
         wide *= a + b - 1
