@@ -1,4 +1,4 @@
-"""The live feed of the page, `/v1/changes`: long polling for changes of gangs and nodes.
+"""The live feed of the live page, `/v1/changes`: long polling for changes of gangs and nodes.
 
 A viewer is an open live page. One thread reads the caches twice a second for all viewers, and stops when no viewer
 requests changes. A viewer sends the stamp of its last answer. It gets an answer when something has changed since then,
@@ -51,7 +51,7 @@ COMPRESSED_FROM = 100_000
 
 
 class FeedAnswer:
-    """An answer of the feed as JSON, encoded once for all viewers with the same stamp."""
+    """An answer of the live feed `/v1/changes` as JSON, encoded once for all viewers with the same stamp."""
 
     def __init__(self, plain: bytes) -> None:
         self.plain = plain
@@ -66,7 +66,7 @@ class FeedAnswer:
 
 
 class Tracked:
-    """The JSON data of gangs or nodes by name, and for each name the version of the feed in which it last changed."""
+    """The JSON data of gangs or nodes by name, and for each name the version of the live feed that last changed it."""
 
     def __init__(self) -> None:
         self.shown: dict[str, Json] = {}
