@@ -363,7 +363,8 @@ def _invalid(faults: Sequence[Fault], sources: Sources, pods: _Pods) -> list[Dec
 
 
 def _gang_of(ref: ObjectRef, sources: Sources, pods: _Pods) -> GangKey | None:
-    """Return the gang that an object asks for: the gang that a pod names, or the own gang of a group or a workload.
+    """Return the gang that an object asks for: the gang that a pod names, or the gang that a group object or workload
+    describes itself.
 
     None for topologies, WorkloadKinds and pods without a gang.
     """

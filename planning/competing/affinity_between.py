@@ -54,7 +54,9 @@ def _label_keys_read(pods: Iterable[Pod]) -> frozenset[str]:
 
 
 def _one_of_each_class(pods: Iterable[Pod], keys: frozenset[str]) -> list[Pod]:
-    """Return one pod of each class of pods that are equal in namespace, pod rules, and labels under `keys`."""
+    """Return one pod of each class of pods. The pods of a class are equal in namespace, pod rules, and the labels with
+    the keys `keys`.
+    """
     return list(
         {
             _encode(

@@ -210,7 +210,7 @@ class NodeSearch:
         """Return whether enough devices are left for each device kind, if no other kind needed devices. If False, the
         remaining claims cannot all get devices.
 
-        Without this bound, the search would try every distribution of members that share devices.
+        Without this check, the search would try every distribution of members that share devices.
         """
         for kind, requests, devices in needed:
             flags, left = accepted(kind, self.inventory), 0

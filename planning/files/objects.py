@@ -1,6 +1,6 @@
 """Turns documents into Kubernetes objects of known kinds, with the API server's defaults, and reports every mistake.
 
-Defaults: namespace "default", and for a Pod without a name a name made of its generateName. Objects of unknown kinds
+Defaults: namespace "default", and for a Pod without a name, a name made of its generateName. Objects of unknown kinds
 are not read; `Objects.ignored` counts them by kind.
 """
 

@@ -38,7 +38,8 @@ class Misfits:
 def left_out(framing: Framing, plan: Plan) -> tuple[int, Reasons]:
     """Return how many members a plan leaves without a node, and the reasons why nodes take none of them.
 
-    No pod is evicted for members beyond the minimum, so the capacity that is free after the plan decides.
+    No pod is evicted for members beyond the minimum. So a reason says why the capacity that is free after the plan does
+    not suffice, or which other rule excludes the node.
     """
     shapes, count = _unplaced(framing.problem, plan.nodes)
     if not count:

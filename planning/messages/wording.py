@@ -276,7 +276,7 @@ def one_by_one(gang: Gang) -> str:
 def _stateful_sets(gang: Gang) -> str:
     """Return the remedy for StatefulSets of which only one pod exists, as the end of a message; "" if there are none.
 
-    It is for gangs of which nothing but the pods is known. By default a StatefulSet creates its second pod only when
+    The remedy is for gangs of which only the pods are known. By default a StatefulSet creates its second pod only when
     the first one runs. A gated first pod never runs.
     """
     owners = [controller_of(member.pod) for member in gang.members if not member.pod.bound]
