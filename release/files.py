@@ -47,7 +47,7 @@ _NO_ADDRESS = "https://example.invalid"
 def wheel(release: Release) -> None:
     """Build the wheel from a copy of the sources, so that no file of an earlier build gets into it.
 
-    :raises NotMadeError: the page's script is not built, or pip failed.
+    :raises NotMadeError: the script of the live page is not built, or pip failed.
     """
     page = ROOT / _PAGE
     if not page.exists():
