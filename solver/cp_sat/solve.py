@@ -209,7 +209,8 @@ def _member_model(counts: Model, search: Search, budget: TimeBudget) -> tuple[Mo
 
 
 def _continued(model: Model, search: Search, phases: Iterable[Stated], asked: _Asked) -> Solved:
-    """Solve these phases, then ranks and start times of victims. If time runs out, return the present solution.
+    """Optimise the goal terms of these phases, then goal 5 (ranks) and the start times of victims (goal 6). If time
+    runs out, return the present solution.
 
     Among equally good solutions, the first node names are preferred. Node names are no goal, so the preference is not
     proven.
