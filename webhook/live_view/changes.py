@@ -81,9 +81,10 @@ class Tracked:
     def update(self, version: int, made_of: Mapping[str, tuple[object, ...]], show: Callable[[str], Json]) -> bool:
         """Update the data to a new version of the feed. Return whether the data of any name has changed.
 
-        :param made_of: all names, each with the objects from which its JSON data is computed. Others are removed.
-        :param show: computes the JSON data of a name. It is called only if one of these objects is a different Python
-            object than before.
+        :param made_of: all names, each with the objects from which its JSON data is computed. The data of other names
+            is removed.
+        :param show: computes the JSON data of a name. It is called only if one of the name's objects is a different
+            Python object than before.
         """
         different = False
         for name, parts in made_of.items():
