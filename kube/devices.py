@@ -32,8 +32,8 @@ class DeviceSelector(Struct, frozen=True):
 
 
 class DeviceClassSpec(Struct, frozen=True):
-    """DeviceClassSpec, the used fields. `config`: parameters for drivers. `extended_resource_name`: "" if the class has
-    none.
+    """DeviceClassSpec, with the fields that Phalanx reads. `config`: parameters for drivers. `extended_resource_name`:
+    "" if the class has none.
     """
 
     selectors: tuple[DeviceSelector, ...] = ()

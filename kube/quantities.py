@@ -1,7 +1,7 @@
 """Kubernetes quantities as integers in the base unit of their resource.
 
-The parser is the official client's, loaded from its file. A normal import runs the package's `__init__`, which loads
-the whole client (0.4 s). The parser is a function of forty lines that needs only `decimal`.
+The parser is that of the official Python client of Kubernetes, loaded from its file. A normal import runs the package's
+`__init__`, which loads the whole client (0.4 s). The parser is a function of forty lines that needs only `decimal`.
 """
 
 import importlib.util
