@@ -92,7 +92,9 @@ class Message:
         return next((part for part in self.parts if isinstance(part, Shortfall)), None)
 
     def with_shortfall(self, shortfall: Shortfall) -> "Message":
-        """Return the message with this `Shortfall` in place of its own."""
+        """Return this message with the part `shortfall`, about members without a node, in place of its own such
+        part.
+        """
         return Message(tuple(shortfall if isinstance(part, Shortfall) else part for part in self.parts))
 
 

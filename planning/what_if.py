@@ -100,7 +100,8 @@ class WhatIf:
         return replace(_relaxed(gang, levels), pod_sets=sets) if levels else gang
 
     def asks(self, gang: Gang, lost: Container[str]) -> bool:
-        """Whether the gang must be planned because of the changes: `gangs` names the gang, or a drain removes a member.
+        """Whether the gang must be planned because of the hypothetical changes: `gangs` names the gang, or a drain
+        removes a member.
 
         `lost`: `namespace/name` of all drained pods.
         """

@@ -151,9 +151,10 @@ class Objects:
         return [each for each in self.typed.values() if isinstance(each, devices.DeviceClass)]
 
     def devices(self) -> DeviceObjects:
-        """Return the objects about devices among the objects.
+        """Return the objects about devices that were read from the documents, such as ResourceSlices and
+        ResourceClaims.
 
-        The templates that NVIDIA's driver creates for the ComputeDomains among the objects are added.
+        The templates that NVIDIA's driver creates for the ComputeDomains in the documents are added.
         """
         every = self.typed.values()
         templates = [each for each in every if isinstance(each, devices.ResourceClaimTemplate)]

@@ -85,7 +85,7 @@ def covers(budget: PodDisruptionBudget, tenant: Tenant) -> bool:
 
 
 def covering(budget: PodDisruptionBudget) -> Callable[[Tenant], bool]:
-    """Return a predicate like `covers` that is fast for many pods. All its pods must be in the budget's own
+    """Return a predicate like `covers` that is fast for many pods. It may be called only for pods in the budget's own
     namespace.
     """
     selector = budget.spec.selector

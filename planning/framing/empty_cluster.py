@@ -29,7 +29,7 @@ def emptied(snapshot: Snapshot) -> Snapshot:
 
 
 def _with_nodes(snapshot: Snapshot, states: list[NodeState]) -> Snapshot:
-    """Return the snapshot with the nodes `states`, from which pods were removed. Fields that depend on the removed pods
+    """Return the snapshot with the nodes `states`, on which some pods no longer run. Fields that depend on these pods
     are left at their defaults.
     """
     return Snapshot(

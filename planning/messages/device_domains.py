@@ -48,7 +48,7 @@ def domains_used(
 ) -> DomainsUsed:
     """Return the domains of the levels below the node that the members' devices are in.
 
-    `fewest`: the fewest domains of any plan that is as good in all goals of the solver; empty if unknown.
+    `fewest`: the fewest domains of any plan that is as good as `plan` in all goals of the solver; empty if unknown.
     """
     columns = framing.devices
     if not columns.below:

@@ -350,7 +350,8 @@ def _who_fits(gang: Gang, new: int, held: int) -> Message:
 
 
 def _where(levels: Sequence[LevelUse]) -> str:
-    """Return the narrowest domain above the node that holds all members; "" for one node or no topology.
+    """Return the name of the narrowest domain above the node that holds all members; "" if all members are on one node,
+    or without a topology.
 
     If even the widest level needs several domains, return these domains or their number.
     """
@@ -410,8 +411,8 @@ def fitting(fits: int, needed: int, now: int | None) -> str:
 def nearest_row(path: Sequence[str], fits: str, nodes: int, excluded: Reasons) -> tuple[str, ...]:
     """Return a near domain as a table row under `NEAREST_COLUMNS`.
 
-    `fits`: the text of `fitting`. The reasons are sorted, so that a plan and a Gang's status give the same row: the API
-    server reorders them.
+    `fits`: how many of the needed members the domain holds, as text, such as `3 of 4`. The reasons are sorted, because
+    the API server reorders them in a Gang's status. So a plan and a status give the same row.
     """
     by_count = sorted(excluded.items(), key=lambda each: (-each[1], each[0]))
     reasons = ", ".join(f"{count} {reason}" for reason, count in by_count)
@@ -421,7 +422,7 @@ def nearest_row(path: Sequence[str], fits: str, nodes: int, excluded: Reasons) -
 def device_row(path: Sequence[str], count: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the devices of one device kind in a near domain as a table row under `DEVICE_COLUMNS`.
 
-    :param count: as in a report, or in a Gang's status (`explanation.nearest[].devices[]`).
+    :param count: an entry of `explanation.nearest[].devices[]` in a SolveReport or in a Gang's status.
     """
     tied = [f"({each})" for each in count.get("constraints") or ()]
     what = " ".join((str(count["devices"]).removeprefix("devices of "), *tied))

@@ -24,7 +24,7 @@ class StartEstimate:
     """The estimated start of a gang that waits for quota.
 
     `at`: None if the start is unknown. `unknown`: why the start is unknown if `at` is None. `after`: the gang whose end
-    decides, as `namespace/name`; "" if `at` is None.
+    decides the start, as `namespace/name`; "" if `at` is None.
     """
 
     at: datetime | None
