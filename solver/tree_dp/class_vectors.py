@@ -72,7 +72,7 @@ def effort(one: CostTable, other: CostTable) -> int:
 
 def splitting(table: CostTable) -> int:
     """Return an upper bound on the effort of `splits`, in additions of costs. `table`: the larger of the two tables
-    that it divides members between.
+    between which `splits` divides members.
     """
     return table.size + _CALL
 
