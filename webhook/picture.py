@@ -87,7 +87,7 @@ class Picture(Protocol):
         """
 
     def devices(self) -> DeviceView:
-        """The DeviceClasses and claims. `known`: whether the installation may read them."""
+        """The cluster's ResourceClaims, taint rules and DeviceClasses. `known`: whether the claims have been read."""
 
     def age(self) -> float:
         """Seconds since the caches last heard from the API server."""
@@ -186,7 +186,7 @@ class LivePicture:
         return self._cache.snapshot()
 
     def devices(self) -> DeviceView:
-        """The DeviceClasses and claims. `known`: whether the installation may read them."""
+        """The cluster's ResourceClaims, taint rules and DeviceClasses. `known`: whether the claims have been read."""
         return self._cache.devices()
 
     def age(self) -> float:

@@ -26,7 +26,8 @@ ON = "true"
 
 
 def stripped(manifest: Manifest, picture: Picture) -> Manifest:
-    """Return the pod without `spec.schedulingGroup`, if the annotation `phalanx.dev/strip` says so; else the pod.
+    """Return the pod without `spec.schedulingGroup`, if the annotation `phalanx.dev/strip` of the webhook configuration
+    says so; else return the pod unchanged.
 
     A PodGroup of Phalanx is kept.
 
