@@ -1,1 +1,3 @@
-"""The container image: which parts of dependencies it leaves out, and its build with the tools of this machine."""
+"""Builds the container image with the tools of this machine, and removes from it the parts of dependencies that Phalanx
+never imports.
+"""

@@ -43,7 +43,7 @@ class NoBaseError(Exception):
 
 
 class Buildah:
-    """buildah, with its images in the cache directory. Its storage driver `vfs` works on every file system."""
+    """buildah, with its images in the folder `folder`. Its storage driver `vfs` works on every file system."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,8 +1,9 @@
 """Removes parts of dependencies from the image's virtual environment that Phalanx never imports.
 
 `python image/leave_out.py ENVIRONMENT` removes them, also from the lists of installed files (RECORD). So the bill of
-materials and the list of licences name only what is installed. The script needs only the standard library. A rule that
-matches nothing is an error, so that new versions of dependencies are reviewed. `docs/decisions/0016` has the sizes.
+materials and the list of licences name only what is installed. The script needs only the standard library. The
+constants `DISTRIBUTIONS` and `FILES` are the rules. A rule that matches nothing is an error, so that new versions of
+dependencies are reviewed. `docs/decisions/0016` has the sizes.
 """
 
 import re
@@ -83,7 +84,7 @@ FILES: tuple[str, ...] = (
 def leave_out(environment: Path) -> None:
     """Remove the distributions in `DISTRIBUTIONS` and the files in `FILES` from a virtual environment.
 
-    :raises ValueError: some rules match nothing there; then nothing is removed.
+    :raises ValueError: some of these rules match nothing in the environment; then nothing is removed.
     """
     (packages,) = environment.glob("lib/python3.*/site-packages")
     installed = list(distributions(path=[str(packages)]))
@@ -106,12 +107,16 @@ def normalised(name: str) -> str:
 
 
 def is_left_out(file: PackagePath) -> bool:
-    """Whether a rule of `FILES` removes the file although its distribution stays."""
+    """Whether a pattern in `FILES` matches the file: the file is removed, although the rest of its distribution
+    stays.
+    """
     return any(fnmatchcase(str(file), rule) for rule in FILES)
 
 
 def unused_rules(installed: Iterable[Distribution]) -> list[str]:
-    """Return the rules that match no file of the installed distributions."""
+    """Return the rules that match nothing: names in `DISTRIBUTIONS` that are not installed, and patterns in `FILES`
+    that match no installed file.
+    """
     found = list(installed)
     names = {normalised(each.name) for each in found}
     files = [str(file) for each in found if normalised(each.name) not in DISTRIBUTIONS for file in each.files or ()]

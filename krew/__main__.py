@@ -44,7 +44,7 @@ def _packed(files: Mapping[str, bytes]) -> bytes:
 
 
 def manifest(content: bytes, *, uri: str, homepage: str) -> str:
-    """Return the plugin's manifest for an archive that is published at `uri`."""
+    """Return the manifest by which krew installs the kubectl plugin, from an archive that is published at `uri`."""
     template = Template((Path(__file__).parent / "manifest.yaml").read_text())
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     digest = hashlib.sha256(content).hexdigest()

@@ -167,8 +167,9 @@ class Catalog(Mapping[ObjectKey, Plain]):
     def changed(self, changes: Mapping[ObjectKey, Plain | None], *, briefly: bool = False) -> "Catalog":
         """Return a catalog in which these objects are added or replaced. None removes an object.
 
-        :param briefly: whether the new catalog is used for a short time only, such as for one review. It keeps this
-            catalog in memory. An index that it needs is built in this catalog, and not again for the next review.
+        :param briefly: whether the new catalog is used for a short time only, such as for one review. The new catalog
+            then keeps this one in memory. An index that it needs is built in this catalog, so the next review need not
+            build it again.
         """
         by_kind: defaultdict[tuple[str, str], dict[_NamespacedName, Plain | None]] = defaultdict(dict)
         for (group, kind, namespace, name), each in changes.items():

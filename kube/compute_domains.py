@@ -1,8 +1,9 @@
 """ComputeDomains of NVIDIA's driver: channels of memory (IMEX) that pods on several GB200 nodes share.
 
-The driver's controller creates a ResourceClaimTemplate for each ComputeDomain. Each pod of the workload claims a
-channel from it. When such a pod is bound, the driver labels its node, and a DaemonSet then starts one more pod there.
-Sources: documentation of the NVIDIA DRA driver for GPUs, "ComputeDomains"; its API group `resource.nvidia.com/v1beta1`.
+The driver's controller creates a ResourceClaimTemplate for each ComputeDomain. Each pod of a workload that uses the
+ComputeDomain claims a channel by this template. When such a pod is bound, the driver labels its node, and a DaemonSet
+then starts one more pod on this node. Sources: documentation of the NVIDIA DRA driver for GPUs, "ComputeDomains"; its
+API group `resource.nvidia.com/v1beta1`.
 """
 
 from kube.devices import (
@@ -36,7 +37,7 @@ class Channel(Struct, frozen=True):
 
 
 class ComputeDomainSpec(Struct, frozen=True):
-    """`spec` of a ComputeDomain, the used field."""
+    """`spec` of a ComputeDomain, with the only field that Phalanx reads."""
 
     channel: Channel = Channel()
 

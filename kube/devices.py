@@ -32,8 +32,8 @@ class DeviceSelector(Struct, frozen=True):
 
 
 class DeviceClassSpec(Struct, frozen=True):
-    """DeviceClassSpec, the used fields. `config`: parameters for drivers. `extended_resource_name`: "" if the class has
-    none.
+    """DeviceClassSpec, with the fields that Phalanx reads. `config`: parameters for drivers. `extended_resource_name`:
+    "" if the class has none.
     """
 
     selectors: tuple[DeviceSelector, ...] = ()
@@ -89,14 +89,14 @@ class Counter(Struct, frozen=True):
 
 
 class CounterSet(Struct, frozen=True):
-    """CounterSet: what the partitions of one physical device share, by name."""
+    """CounterSet: the counters, by name, from which all partitions of one physical device consume."""
 
     name: str = ""
     counters: dict[str, Counter] = msgspec.field(default_factory=dict)
 
 
 class DeviceCounterConsumption(Struct, frozen=True):
-    """DeviceCounterConsumption: what a device takes of a counter set as long as it is allocated."""
+    """DeviceCounterConsumption: the amounts that a device consumes of a counter set as long as it is allocated."""
 
     counter_set: str = ""
     counters: dict[str, Counter] = msgspec.field(default_factory=dict)
@@ -302,7 +302,7 @@ class DeviceTaintRule(Struct, frozen=True):
 def claim_names(resource_claims: tuple[dict[str, Any], ...]) -> list[tuple[str, str, str]]:
     """Return the entries of a pod's `spec.resourceClaims`, each as the entry's name, claim name and template name.
 
-    The claim name or the template name is "".
+    An entry has either a claim name or a template name; the other one is "".
     """
     return [
         (

@@ -33,10 +33,11 @@ def kept_object(manifest: Mapping[str, Any]) -> KeptObject:
 
 
 def computed_once(function: Callable[[Mapping[str, Any]], Value]) -> Callable[[Mapping[str, Any]], Value]:
-    """Return the function with results that are kept with each `KeptObject`. For any other mapping it is called anew.
+    """Return the function with results that are kept with each `KeptObject`. For any other mapping, the function is
+    called each time.
 
-    The function must depend on its argument only, and its callers must not change the result. If it raises, nothing is
-    kept.
+    The function must depend on its argument only, and its callers must not change the result. If the function raises an
+    exception, nothing is kept.
     """
 
     @wraps(function)

@@ -105,7 +105,9 @@ class NodeAffinity(Struct, frozen=True):
 
 
 class PodAffinityTerm(Struct, frozen=True):
-    """core/v1 PodAffinityTerm: the pods to be near to, or away from, by the node label `topology_key`."""
+    """core/v1 PodAffinityTerm: which pods a pod must run near to or away from. Nodes with one value of the label
+    `topology_key` are near to each other.
+    """
 
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """Placeholders: pods of Phalanx that reserve capacity for other pods (docs/decisions/0022 and 0043).
 
-Before Kubernetes 1.37 these are also existing members that are gated.
+Placeholders reserve capacity for expected pods and, before Kubernetes 1.37, also for existing members that are gated.
 
 An expected pod, which its workload has yet to create, is called a *seat* in the code. An expected pod has no UID. Its
 identifier is `<uid of the workload>/<role>/<name>`. UIDs of an API server contain no slash, so the two never collide.
@@ -73,9 +73,9 @@ def holding_class(priority: int) -> str:
 
 
 def seat_of(placeholder: Pod) -> str:
-    """Return the identifier of the pod for which a placeholder reserves capacity; "" for none.
+    """Return the identifier of the pod for which a placeholder reserves capacity; "" if its annotation is missing.
 
-    That is `seat_uid` of an expected pod, or the UID of a pod that exists.
+    The identifier is that of an expected pod (`seat_uid`), or the UID of a pod that exists.
     """
     return placeholder.metadata.annotations.get(SEAT, "")
 

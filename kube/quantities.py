@@ -1,7 +1,7 @@
 """Kubernetes quantities as integers in the base unit of their resource.
 
-The parser is the official client's, loaded from its file. A normal import runs the package's `__init__`, which loads
-the whole client (0.4 s). The parser is a function of forty lines that needs only `decimal`.
+The parser is that of the official Python client of Kubernetes, loaded from its file. A normal import runs the package's
+`__init__`, which loads the whole client (0.4 s). The parser is a function of forty lines that needs only `decimal`.
 """
 
 import importlib.util
@@ -107,9 +107,9 @@ _remembered = lru_cache(maxsize=65536)(_amount)
 def written(resource: str, value: int) -> str:
     """Return an amount in base units as a text for messages.
 
-    cpu is written in cores, or in millicores if they are not whole cores (1500m). Bytes are written in the largest
-    binary unit (Gi) of which they are a multiple, or of which they are at least `_SHOWN_DIGITS`. In the latter case
-    they are rounded down.
+    cpu is written in cores, or in millicores if they are not whole cores (1500m). An amount of bytes is written in the
+    largest unit (Gi) that divides it, or of which it has at least `_SHOWN_DIGITS`. In the latter case the number is
+    rounded down.
     """
     if resource == "cpu":
         return f"{value}m" if value % 1000 else str(value // 1000)

@@ -115,7 +115,9 @@ class Topology:
 
     @property
     def full_name(self) -> str:
-        """`<resource name>/<name>`, which is unique among all kinds; only the name if `resources` is empty."""
+        """`<resource name>/<name>`, such as `topologies.kueue.x-k8s.io/gpu`, which is unique among all kinds. Only the
+        name if the topology has no `resources`, the resource names of its kind.
+        """
         return f"{self.resources[0]}/{self.name}" if self.resources else self.name
 
     def called(self, name: str) -> bool:

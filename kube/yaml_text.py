@@ -34,7 +34,7 @@ class Doubled:
 
 
 def _go_on() -> None:
-    """Do nothing: the default of `look`, for callers without a time limit."""
+    """Do nothing: the default of the parameter `look` of `read_all`, for callers without a time limit."""
 
 
 def read_all(text: str | bytes, doubled: list[Doubled], look: Callable[[], None] = _go_on) -> Iterator[Any]:

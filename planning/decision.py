@@ -113,7 +113,9 @@ class Explanation:
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """The changes that would help, each with the name of one of the pods that it evicts."""
+        """The changes after which the rejected gang would have a plan, each with the name of one of the pods that the
+        plan evicts.
+        """
         examples = self.example_victims
         return tuple(
             f"{each}, for example {examples[each]}" if each in examples else each for each in self.would_fit_if

@@ -194,8 +194,8 @@ class _Input:
 
 
 def _remarks(reading: Reading, given: _Input, objects: Objects, pods: _Pods) -> tuple[list[Mistake], list[Mistake]]:
-    """Return two lists of warnings: those about keys in the wrong place, which a dry run reports as mistakes, and all
-    others.
+    """Return two lists of warnings: those about labels and annotations in the wrong place, which a dry run reports as
+    mistakes, and all others.
     """
     parts: tuple[list[Mistake], list[Mistake]] = ([], [])
     for each in _advice(reading, given, objects, pods):
@@ -363,7 +363,8 @@ def _invalid(faults: Sequence[Fault], sources: Sources, pods: _Pods) -> list[Dec
 
 
 def _gang_of(ref: ObjectRef, sources: Sources, pods: _Pods) -> GangKey | None:
-    """Return the gang that an object asks for: the gang that a pod names, or the own gang of a group or a workload.
+    """Return the gang that an object asks for: the gang that a pod names, or the gang that a group object or workload
+    describes itself.
 
     None for topologies, WorkloadKinds and pods without a gang.
     """

@@ -63,7 +63,7 @@ class Message:
         return Message(tuple(flat))
 
     def __str__(self) -> str:
-        """Return the text with all names."""
+        """Return the message's text, including the names of other users' objects."""
         return "".join(_text(part, named=True) for part in self.parts)
 
     def __add__(self, other: "Part | Message") -> "Message":
@@ -92,7 +92,9 @@ class Message:
         return next((part for part in self.parts if isinstance(part, Shortfall)), None)
 
     def with_shortfall(self, shortfall: Shortfall) -> "Message":
-        """Return the message with this `Shortfall` in place of its own."""
+        """Return this message with the part `shortfall`, about members without a node, in place of its own such
+        part.
+        """
         return Message(tuple(shortfall if isinstance(part, Shortfall) else part for part in self.parts))
 
 

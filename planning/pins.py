@@ -1,6 +1,6 @@
-"""The domain in which an arriving member must run, because siblings that are already released run there.
+"""Domain pins: the domain in which an arriving member must run, because siblings that are already released run there.
 
-The webhook writes this pin on the member at its CREATE (`webhook.admission.arriving_pods`), while the member is still
+The webhook writes the pin on the member at its CREATE (`webhook.admission.arriving_pods`), while the member is still
 gated. The controller recognises the pin at the release (`controller.release.patches`): docs/decisions/0001.
 The pin holds only what the released siblings and a required level make certain, because a gated pod's required node
 affinity can be narrowed later, but never widened. A pin that is obsolete is removed by recreating the pod. So a pod is
@@ -100,7 +100,7 @@ def _stays(node: Node) -> bool:
 def _shown_by_label(level: Level, label: tuple[str, str]) -> bool:
     """Whether exactly the nodes of the domain carry the label.
 
-    False if the level has further label keys, or if nodes without the label belong to the domain.
+    False if the level has more than one label key, or if nodes without the label belong to the domain.
     """
     unlabelled = level.unlabelled is Unlabelled.DEFAULT_DOMAIN and label[1] == DEFAULT_DOMAIN_NAME
     return len(level.label_keys) == 1 and not unlabelled

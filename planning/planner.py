@@ -266,7 +266,7 @@ class _EachGang:
     def choices(self, gang: Gang, now: Snapshot) -> list[tuple[Choice, Gang]]:
         """Return the gang's possible choices of flavors, each with the gang changed to these flavors.
 
-        Empty if the gang of a queue must still wait, for example for a missing pod.
+        Empty if the gang has a queue and must still wait, for example for a missing pod.
         """
         if gang.account is not None and _reasons_to_wait(gang, now, None):
             return []

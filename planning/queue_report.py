@@ -122,7 +122,9 @@ def queue_reports(
 
 
 def as_data(report: QueueReport) -> Json:
-    """Return a report for programs. Amounts are integers: cpu in millicores, memory in bytes, pieces otherwise."""
+    """Return the report on a queue as JSON data for programs. Amounts are integers: cpu in millicores, memory in bytes,
+    pieces otherwise.
+    """
     return {
         "name": report.name,
         "cohort": report.cohort,

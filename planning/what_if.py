@@ -63,8 +63,8 @@ class WhatIf:
     `added`: the number of copies to add of each node, by the node's name; only DaemonSet pods run on a copy.
     `cordoned`: nodes that take no new pods. `drained`: cordoned nodes that also lose their pods, except the pods of
     DaemonSets and mirror pods; gang members are planned again, other pods are gone. `relaxed`: levels, by name or node
-    label, that become preferred if they are required. `gangs`: `namespace/name` of gangs of the live cluster that
-    are planned, too.
+    label, that become preferred if they are required. `gangs`: `namespace/name` of gangs of the cluster that are
+    planned although nothing else asks for it.
     """
 
     added: Mapping[str, int] = field(default_factory=dict)
@@ -74,7 +74,9 @@ class WhatIf:
     gangs: frozenset[str] = frozenset()
 
     def snapshot(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with the changes. Raises `UnknownNodeError` if a named node does not exist."""
+        """Return the snapshot with the hypothetical changes. Raises `UnknownNodeError` if a named node does not
+        exist.
+        """
         there = {state.name: state for state in snapshot.nodes}
         named = {*self.added, *self.cordoned, *self.drained}
         if missing := sorted(named - there.keys(), key=natural_key):
@@ -86,7 +88,7 @@ class WhatIf:
         return replace(snapshot, nodes=tuple(sorted(states, key=lambda state: natural_key(state.name))))
 
     def pods(self, pods: Sequence[Pod]) -> Sequence[Pod]:
-        """Return the pods with the changes: a drained pod is recreated, so it is gated and has no node."""
+        """Return the pods with the hypothetical changes: a drained pod is recreated, so it is gated and has no node."""
         return [_made_again(pod) if self.loses(pod) else pod for pod in pods] if self.drained else pods
 
     def gang(self, gang: Gang, topology: Topology | None) -> Gang:
@@ -98,7 +100,8 @@ class WhatIf:
         return replace(_relaxed(gang, levels), pod_sets=sets) if levels else gang
 
     def asks(self, gang: Gang, lost: Container[str]) -> bool:
-        """Whether the gang must be planned because of the changes: `gangs` names the gang, or a drain removes a member.
+        """Whether the gang must be planned because of the hypothetical changes: `gangs` names the gang, or a drain
+        removes a member.
 
         `lost`: `namespace/name` of all drained pods.
         """

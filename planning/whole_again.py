@@ -29,7 +29,7 @@ _RAY, _KUBEFLOW = "ray.io", "kubeflow.org"
 
 
 def wants_restart(gang: Gang) -> bool:
-    """Whether the gang asks for a restart on failure, and some but fewer than its minimum of members run."""
+    """Whether the gang asks for a restart on failure, and fewer of its members run than its minimum, but not none."""
     bound = [member for member in gang.members if member.pod.bound]
     return gang.on_failure == RESTART and bool(bound) and not gang.suffice(bound)
 

@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _image(release: Release, architecture: str, images: list[image.Made]) -> None:
-    """Make the image for an architecture, write the bill of materials of its base, and add it to `images`."""
+    """Make the image for an architecture, and add the image to `images`. Write the bill of materials of its base."""
     if not release.wheel.exists():
         raise NotMadeError("the image contains the wheel, which was not made")
     made = image.make(release, architecture)

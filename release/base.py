@@ -143,7 +143,9 @@ def is_left_out(name: str) -> bool:
 
 
 def _adder(source: tarfile.TarFile, packages: tuple[Package, ...], mtime: int) -> Callable[[tarfile.TarFile], None]:
-    """Return a function that adds the files of the base to a layer: the packages' files, then the written ones."""
+    """Return a function that adds the files of the base to a layer: the packages' files, then the files that this
+    module writes.
+    """
 
     def add(target: tarfile.TarFile) -> None:
         for member in source:

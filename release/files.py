@@ -47,7 +47,7 @@ _NO_ADDRESS = "https://example.invalid"
 def wheel(release: Release) -> None:
     """Build the wheel from a copy of the sources, so that no file of an earlier build gets into it.
 
-    :raises NotMadeError: the page's script is not built, or pip failed.
+    :raises NotMadeError: the script of the live page is not built, or pip failed.
     """
     page = ROOT / _PAGE
     if not page.exists():
@@ -100,7 +100,7 @@ def named(text: str, release: Release) -> str:
 def _images(release: Release) -> str:
     """Return the lines of a kustomization that replace the image's short name by the name in the release.
 
-    Only a line break if the release uses the short name.
+    The result is only a line break if the release uses the short name.
     """
     if release.image == "phalanx":
         return "\n"
@@ -144,7 +144,7 @@ def chart_files(release: Release) -> Iterator[tuple[str, bytes]]:
 
 
 def krew(release: Release) -> None:
-    """Write the plugin's archive and its manifest for Linux and macOS.
+    """Write the archive of the kubectl plugin for Linux and macOS, and its manifest for krew.
 
     :raises NotMadeError: the wheel, which the archive contains, was not made.
     """

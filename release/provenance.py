@@ -61,7 +61,9 @@ def statement(
 
 
 def write(release: Release, described: Mapping[str, Any]) -> None:
-    """Write the statement, then the checksums of all files, as `sha256sum --check` reads them."""
+    """Write the provenance statement `described`, then the checksums of all files of the release in the format that
+    `sha256sum --check` reads.
+    """
     release.path(STATEMENT_FILE).write_bytes(as_json(described) + b"\n")
     files = artifacts(release) | {STATEMENT_FILE: sha256(release.path(STATEMENT_FILE))}
     release.path(CHECKSUMS).write_text("".join(f"{digest}  {name}\n" for name, digest in sorted(files.items())))

@@ -36,7 +36,9 @@ Send = Callable[[Message], Any]
 
 
 def peer_certificate(environ: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Return the verified client certificate of a request, in the form of `ssl.SSLSocket.getpeercert`, or None."""
+    """Return the verified client certificate of a request, in the form of `ssl.SSLSocket.getpeercert`; None if the
+    client has sent none.
+    """
     found: Mapping[str, Any] | None = environ["asgi.scope"]["state"].get(PEER_CERTIFICATE)
     return found
 

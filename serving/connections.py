@@ -1,9 +1,9 @@
 """The table of open connections, and the choice of the connection to close if there are too many.
 
-Half of the table is for strangers: connections that have never sent a whole request. The other half is for all others,
-so that neither can displace the other. If one half is full, the client address with the most connections in it loses
-one: its oldest stranger, or the connection that has been idle for longest. A connection whose request is being answered
-is never closed for another one.
+Half of the table is for strangers: connections that have never sent a whole request. The other half is for all other
+connections, so that neither kind can displace the other. If one half is full, the client address with the most
+connections in it loses one: its oldest stranger, or the connection that has been idle for longest. A connection whose
+request is being answered is never closed for another one.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""A worker process of gunicorn with an event loop, and a master process that announces its stop.
+"""A worker process of gunicorn with an event loop, and a master process that announces a stop to its workers.
 
 gunicorn restarts the worker when it dies or hangs, and passes signals on to it. The worker uses gunicorn's documented
 interface of custom workers (https://gunicorn.org/design/). The application that gunicorn loads must be a `Served`.
@@ -36,7 +36,9 @@ class LoopWorker(Worker):  # type: ignore[misc]  # gunicorn has no types
     """A worker process of gunicorn with one event loop. It serves the loaded application (`Served`)."""
 
     def init_signals(self) -> None:
-        """Handle `LEAVE` and SIGTERM in the event loop, besides gunicorn's own signals. gunicorn calls this."""
+        """Handle the signals `LEAVE` and SIGTERM in the event loop, besides gunicorn's own signals. gunicorn calls
+        this.
+        """
         super().init_signals()
         signal.set_wakeup_fd(-1)  # asyncio's event loop sets a descriptor of its own
         self._loop = asyncio.new_event_loop()

@@ -1,4 +1,4 @@
-"""All limits of a port. Times are in seconds, sizes in bytes."""
+"""All limits of an HTTP port. Times are in seconds, sizes in bytes."""
 
 from dataclasses import dataclass
 

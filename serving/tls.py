@@ -70,7 +70,9 @@ class CertificateFolder:
         return self.current.context if self.current is not None else None
 
     def refresh(self) -> bool:
-        """Read the files. If they contain a new valid pair, load it. Return whether a new pair was loaded."""
+        """Read the certificate and the key. If they are a new valid pair, load them. Return whether a new pair was
+        loaded.
+        """
         try:
             pair = self._read()
             if pair == self._seen:
@@ -87,12 +89,14 @@ class CertificateFolder:
         return True
 
     def watch(self, seconds: float) -> None:
-        """Check the files now, and then every `seconds` in a thread of its own, until `stop`."""
+        """Check the certificate and the key for changes now, and then every `seconds` in a thread of its own, until
+        `stop`.
+        """
         self.refresh()
         threading.Thread(target=self._watch, args=(seconds,), name="certificates", daemon=True).start()
 
     def stop(self) -> None:
-        """Stop checking the files."""
+        """Stop checking the certificate and the key for changes."""
         self._stopped.set()
 
     def _watch(self, seconds: float) -> None:
@@ -121,7 +125,7 @@ class CertificateFolder:
         return Serving(context, der, certificate.not_valid_after_utc)
 
     def _complain(self, complaint: str) -> None:
-        """Log a warning about the files, unless it is the same as the last one."""
+        """Log a warning about the certificate and the key, unless it is the same as the last one."""
         if complaint != self._complaint:
             self._complaint = complaint
             log.warning(complaint)

@@ -1,4 +1,4 @@
-"""Observes the cluster repeatedly for the live page, and reads only gangs again that may have changed."""
+"""Observes the cluster repeatedly for the live page. It reads again only the gangs that may have changed."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,9 @@ class Observation:
 
 
 class Follower(Protocol):
-    """Returns the state of the cluster each time that its one thread asks and something has changed."""
+    """Returns the state of the cluster on request, if something has changed since the last request. Only one thread may
+    use a follower.
+    """
 
     def look(self) -> Observation | None:
         """Return the cluster as it is now; None if nothing has changed since the last call."""

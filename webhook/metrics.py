@@ -53,7 +53,7 @@ class Metrics:
     def answered(self, path: str, resource: str, operation: str, outcome: str, seconds: float) -> None:
         """Count an answered admission request.
 
-        :param resource: from the request, as `operation`. An unknown value of either is counted as `OTHER`.
+        :param resource: the resource in the request. An unknown resource or `operation` is counted as `OTHER`.
         :param seconds: the time from the request to the answer.
         """
         known = resource if resource in _RESOURCES else OTHER, operation if operation in _OPERATIONS else OTHER

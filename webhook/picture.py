@@ -82,10 +82,12 @@ class Picture(Protocol):
         """The node of this name. None if there is none."""
 
     def snapshot(self) -> Snapshot:
-        """The snapshot of nodes, their free capacity, and the pods that use it. The object stays until it changes."""
+        """The snapshot of nodes, their free capacity, and the pods that use it. It is the same object until the cluster
+        changes.
+        """
 
     def devices(self) -> DeviceView:
-        """The DeviceClasses and claims. `known`: whether the installation may read them."""
+        """The cluster's ResourceClaims, taint rules and DeviceClasses. `known`: whether the claims have been read."""
 
     def age(self) -> float:
         """Seconds since the caches last heard from the API server."""
@@ -184,7 +186,7 @@ class LivePicture:
         return self._cache.snapshot()
 
     def devices(self) -> DeviceView:
-        """The DeviceClasses and claims. `known`: whether the installation may read them."""
+        """The cluster's ResourceClaims, taint rules and DeviceClasses. `known`: whether the claims have been read."""
         return self._cache.devices()
 
     def age(self) -> float:

@@ -2,8 +2,9 @@
 
 The caches are a moment old. If a user applies two objects one after the other, the second may contradict the old
 version of the first. The webhook would refuse it once, and admit it when the user applies it again. The webhook
-therefore reads all objects that led to a refusal again, and repeats the review. An object and its awaited objects may
-come in one `kubectl apply`. The webhook reads these too, so that it does not report them missing.
+therefore reads all objects that led to a refusal again, and repeats the review. One `kubectl apply` may create an
+object and the objects that its gang waits for. The webhook reads the latter from the API server as well, so that it
+does not report them missing.
 
 Only refusals and new objects that wait cost this time, and `SECONDS` bounds it. Only the author of the object waits.
 Pods are admitted from the caches alone.

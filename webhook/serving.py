@@ -50,11 +50,11 @@ WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 -- this table is
 class Settings:
     """The settings of the server. All times are in seconds.
 
-    `certificates`: the folder with `tls.crt` and `tls.key`. `certificate_poll`: how often it is checked for changes.
-    `threads`: the threads that answer admission requests. `most_waiting`: the most requests that wait for one of them;
-    further requests are refused. `connections`: the most open connections. `keepalive`: how long an idle connection
-    stays open. After SIGTERM the server reports not ready and closes each connection after its answer, but accepts
-    requests for `notice`. Then it stops listening, and requests in flight have `drain` to end.
+    `certificates`: the folder with `tls.crt` and `tls.key`. `certificate_poll`: the time between two checks of this
+    folder for changes. `threads`: the threads that answer admission requests. `most_waiting`: the most requests that
+    wait for one of them; further requests are refused. `connections`: the most open connections. `keepalive`: how long
+    an idle connection stays open. After SIGTERM the server reports not ready and closes each connection after its
+    answer, but accepts requests for `notice`. Then it stops listening, and requests in flight have `drain` to end.
     `client_authority`: a file with the CA certificates that verify client certificates. None: the server requests no
     client certificates.
     """

@@ -17,7 +17,9 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def any_pod_rules_between(gangs: Iterable[Gang], namespaces: Namespaces) -> bool:
-    """Whether a member of one gang has affinity, anti-affinity or hard spread that selects a member of another gang."""
+    """Whether a member of one of these gangs has affinity, anti-affinity or hard spread that selects a member of
+    another of them.
+    """
     pods = [[member.pod for member in gang.members] for gang in gangs]
     if not any(has_pod_rules(pod) for each in pods for pod in each):
         return False
@@ -52,7 +54,9 @@ def _label_keys_read(pods: Iterable[Pod]) -> frozenset[str]:
 
 
 def _one_of_each_class(pods: Iterable[Pod], keys: frozenset[str]) -> list[Pod]:
-    """Return one pod of each class of pods that are equal in namespace, pod rules, and labels under `keys`."""
+    """Return one pod of each class of pods. The pods of a class are equal in namespace, pod rules, and the labels with
+    the keys `keys`.
+    """
     return list(
         {
             _encode(

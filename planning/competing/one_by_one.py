@@ -47,7 +47,7 @@ class OneByOne:
         """Return the rejections among `decisions` that could change if other gangs of this priority were placed on
         other nodes.
 
-        The search has proven such a rejection only for the nodes that the earlier gangs have taken. A rejection is
+        The search has proven such a rejection only for the present placement of the earlier gangs. A rejection is
         returned if the gang would not be proven infeasible when planned alone. It is also returned if the gang's pods
         have affinity to pods of another gang.
         """

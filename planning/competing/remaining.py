@@ -1,7 +1,7 @@
-"""The capacity that placed gangs leave to later gangs, computed inside their existing problems.
+"""The capacity that placed gangs leave to later gangs, computed inside the existing problems of the later gangs.
 
-The problems are not built again. The result is exact only if gangs take nothing but capacity from each other. Then no
-member has affinity, spread, host ports or nearness rules, and no pod is evicted.
+These problems are not built again. The result is exact only if gangs take nothing but capacity from each other.
+Then no member has affinity, spread, host ports or nearness rules, and no pod is evicted.
 """
 
 from collections.abc import Iterable, Sequence

@@ -48,9 +48,9 @@ class SamePriority:
     `start`: the cluster and the use of quotas after the plans of gangs of higher priority. `choices`: returns a gang's
     choices of flavors, each with the gang in these flavors; one empty choice for a gang without a queue. `frame`:
     returns the gang's problem in its flavors, or a decision if there is nothing to place. `frame_together`: returns the
-    joint problem of several such gangs in the topology of another framing. `plan`: plans one gang on the cluster that a
-    `Taken` describes. Its last argument says whether the best plan for this gang is also the best for all these gangs.
-    `stands_in_line`: returns whether later gangs of a strict queue wait for the gang.
+    joint problem of several gangs, each restricted to its flavors, in the topology of a given framing. `plan`: plans
+    one gang on the cluster that a `Taken` describes. Its last argument says whether the best plan for this gang is also
+    the best for all these gangs. `stands_in_line`: returns whether later gangs of a strict queue wait for the gang.
     """
 
     gangs: tuple[Gang, ...]

@@ -130,7 +130,8 @@ def _chosen(
     *,
     among: Flags | None = None,
 ) -> list[Choice]:
-    """Return the devices of each claim, all on one node. Raises `AllotmentError` if none are found.
+    """Choose devices for each claim, all on one node, and return them by claim. Raises `AllotmentError` if none are
+    found.
 
     `among`: the free devices that the claims may get; None: all free devices.
     """

@@ -125,8 +125,8 @@ class Profiles:
     def amounts(self, node: NodeDevices) -> tuple[int, ...]:
         """Return the amount of each resource that the node offers.
 
-        If the weight of a member is its number of devices, the amount includes free devices that are too few for one
-        more member, because waste counts them.
+        If a resource counts devices (the weight of a member is its number of devices), the amount includes free devices
+        that are too few for one more member, because waste counts them.
         """
         return self._of(node)[0]
 
@@ -144,7 +144,9 @@ class Profiles:
         return self._found[key]
 
     def _allows_only(self, vectors: frozenset[Vector], amounts: Vector) -> bool:
-        """Return whether the amounts allow just these numbers of members."""
+        """Return whether these amounts of the resources allow exactly the numbers of members in `vectors`, and no
+        others.
+        """
         tops = [max(vector[place] for vector in vectors) for place in range(len(self.every))]
         return all(
             vector in vectors

@@ -102,7 +102,9 @@ def _of_claims(pod: Pod, quotas: DeviceQuotas, snapshot: Snapshot) -> Counter[st
 
 
 def _requests(pod: Pod, claim: PodClaim) -> Iterator[DeviceRequest]:
-    """Yield the requests of a claim from a template. Raises `_UncountedError` for a claim that the pod names."""
+    """Yield the requests of a claim that is made from a template. Raises `_UncountedError` for a claim that the pod
+    names directly.
+    """
     entry = next(each for each in pod.spec.resource_claims if each.get("name") == claim.entry)
     if named := entry.get("resourceClaimName"):
         raise _UncountedError(

@@ -85,8 +85,8 @@ class DeviceColumns:
 
     `free`: which devices of the inventory no claim has for itself; devices that only terminating pods use are included.
     `used`: by position of a shared device in the inventory, the amounts that claims consume, without the claims of
-    terminating pods. `matching`: by resource, which devices count in it. `gone`: the pods that count as gone. `notes`:
-    for messages, what planning does not consider.
+    terminating pods. `matching`: by resource, which devices count in it. `gone`: the pods whose devices count as free,
+    such as victims of earlier plans. `notes`: for messages, what planning does not consider.
     """
 
     names: tuple[str, ...] = ()
@@ -481,7 +481,8 @@ class _Contents:
     """Groups nodes by the devices that they have. Nodes with equal devices are searched once, whatever the devices'
     names are.
 
-    `distinct`: one node of each group. `alike`: as `alike_contents` returns it.
+    `distinct`: one node of each group. `alike`: for each content of the inventory, the first content that the gangs'
+    claims treat in the same way (`alike_contents`).
     """
 
     def __init__(self, inventory: Inventory, alike: IntColumn) -> None:
@@ -494,7 +495,8 @@ class _Contents:
     def of(self, free: Flags, used: Mapping[int, Amounts]) -> dict[str, int]:
         """Return, by name of a node, the position in `distinct` of a node with equal devices.
 
-        `free`: whether no claim has the device for itself. `used`: by shared device, the amounts that claims consume.
+        `free`: for each device of the inventory, whether no claim has it for itself. `used`: by shared device, the
+        amounts that claims consume.
         """
         inventory, found = self._inventory, dict[str, int]()
         used_on: dict[int, list[tuple[int, tuple[tuple[str, Decimal], ...]]]] = {}
@@ -636,7 +638,7 @@ def _positions(inventory: Inventory, snapshot: Snapshot) -> IntColumn:
 def _counted(chosen: Flags, inventory: Inventory, at: IntColumn, snapshot: Snapshot) -> IntColumn:
     """Return, for each node of the snapshot, how many of the `chosen` devices it has.
 
-    `at`: for each node of the inventory, its position in the snapshot, as `_positions` returns it.
+    `at`: for each node of the inventory, its position in the snapshot; -1 if the snapshot lacks it (`_positions`).
     """
     found = np.zeros(len(snapshot.nodes), dtype=np.int64)
     counts = np.bincount(inventory.node[chosen & (inventory.node != NOWHERE)], minlength=len(inventory.nodes))

@@ -34,7 +34,7 @@ class DeviceCount:
 
     @property
     def missing(self) -> int:
-        """How many more free devices the members need at least."""
+        """How many more free devices the members need at least; 0 if the free devices may suffice."""
         return max(0, self.needed - self.free)
 
 
@@ -123,8 +123,9 @@ def _constraints(demands: Iterable[PodDemand], requests: Sequence[Request]) -> t
 class ClassCount(NamedTuple):
     """How many devices of the cluster match the selectors of a DeviceClass, by state.
 
-    `held`: for members that are not released. `used`: by all other claims. A device may match several classes. A device
-    that claims share is used if one of its claims is of a released pod, and held if it has other claims only.
+    `held`: the devices that are allocated to claims of members that are not released. `used`: the devices that are
+    allocated to all other claims. A device may match several classes. A device that claims share is used if one of its
+    claims is of a released pod, and held if it has other claims only.
     """
 
     name: str

@@ -57,8 +57,8 @@ class DomainLevel:
 
 
 def domain_levels(below: Iterable[DeviceLevel], counting: Flags, inventory: Inventory) -> tuple[DomainLevel, ...]:
-    """Return those of these levels for which a device publishes a value. `counting`: the contents of the inventory
-    whose values are considered.
+    """Return the levels of `below` for which a device publishes a value. `counting`: one flag for each content of the
+    inventory: whether its value is considered.
 
     If a level has several attributes, the level uses the first attribute of which a device has a value.
     """
@@ -171,10 +171,11 @@ def with_levels(
 ) -> tuple[dict[str, PodDemand], tuple[DomainLevel, ...]]:
     """Return the demands with the constraints of required levels below the node, and the levels that devices publish.
 
-    `demands`: by pod, those of the gangs' pods. Only levels of the topology and selected devices count.
+    `demands`: the demands of the gangs' pods, by pod. Only levels of the topology and selected devices count.
 
-    Raises `NotPlannedError` as `bound` does, and in two more cases. One case is that no selected device has the
-    attribute of a required level. The other is that pods of pod sets with different required levels share a claim.
+    Raises `NotPlannedError` in four cases. Several claims of a member would have to share a domain. A part of a
+    member's devices is chosen already. No selected device has the attribute of a required level. Pods of pod sets with
+    different required levels share a claim.
     """
     if topology is None:
         return dict(demands), ()

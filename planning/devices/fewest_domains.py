@@ -130,10 +130,11 @@ class FewestDomains:
         return choices
 
     def _sets(self, depth: int, free: Flags) -> Iterator[list[Flags]]:
-        """Yield, for each number of domains, the smallest first, the candidate sets of that many domains. Each
-        candidate is given by flags: the free devices without the counting devices outside the set.
+        """Yield, for each number of domains, the smallest first, the candidate sets of that many domains.
 
-        Sets with too few devices for the claims are left out. Domains of `held` devices are in every set.
+        Each candidate is given by flags for the free devices, without the devices that count for the level but are in
+        no domain of the set. Sets with too few devices for the claims are left out. Domains of `held` devices are in
+        every set.
         """
         level, wanted, content = self.levels[depth], self._wanted[depth], self.inventory.content
         held = self._held(depth)
@@ -201,14 +202,16 @@ class _Wanted:
     inventory: Inventory
 
     def counts(self, content: int) -> bool:
-        """Return whether a device with this content counts for the level. It does if a counted request accepts it, or
-        if it has a value of the level's attribute.
+        """Return whether a device with this content counts for the level: `contents` has the content, or it has a value
+        of the level's attribute.
         """
         return bool(self.contents[content]) or bool(self.level.of_content[content] >= 0)
 
     @cached_property
     def contents(self) -> Flags:
-        """Which contents of the inventory count for the level, as `counted_contents` returns it."""
+        """Which contents of the inventory count for the level, because a request of the claims accepts them
+        (`counted_contents`).
+        """
         return counted_contents(self.claims, self.level, self.inventory)
 
     def takes(self, asked: Asked) -> bool:

@@ -71,7 +71,9 @@ def _elsewhere(resource: str, device_class: DeviceClass, inventory: Inventory, s
 
 
 def _converted(pod: Pod, snapshot: Snapshot, known: dict[bytes, Conversion | None]) -> Pod:
-    """Return the pod as the webhook would convert it. `known`: the conversions of equal containers."""
+    """Return the pod as the webhook would admit it: a claim replaces its requests for extended resources. `known`: the
+    results for equal containers.
+    """
     if pod.bound or (pod.metadata.uid and not to_come(pod)):
         return pod
     provided = provided_by_classes(pod.spec, snapshot.device_classes, snapshot.allocatable_resources)

@@ -90,7 +90,8 @@ def node_devices(
     """Return the devices of a node.
 
     `free`: for each device of the inventory, whether no claim has it for itself. `used`: the amounts that claims
-    consume of devices that they share, by position in the inventory. `alike`: as `alike_contents` returns it.
+    consume of devices that they share, by position in the inventory. `alike`: for each content of the inventory, the
+    first content that the claims treat in the same way (`alike_contents`).
     """
     positions = list(inventory.on(node))
     ids = [inventory.ids[each] for each in positions]
@@ -209,7 +210,7 @@ class NodeSearch:
         """Return whether enough devices are left for each device kind, if no other kind needed devices. If False, the
         remaining claims cannot all get devices.
 
-        Without this bound, the search would try every distribution of members that share devices.
+        Without this check, the search would try every distribution of members that share devices.
         """
         for kind, requests, devices in needed:
             flags, left = accepted(kind, self.inventory), 0

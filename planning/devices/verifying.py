@@ -37,7 +37,7 @@ class PlacedPod(NamedTuple):
 def faults(placed: Sequence[PlacedPod], gone: Collection[str], devices: Devices) -> Iterator[str]:
     """Yield one message for each fault in the devices of a plan; nothing if all allocations are valid.
 
-    `gone`: the pods that count as gone, the plan's victims included, as `namespace/name`.
+    `gone`: the pods whose devices count as free, the plan's victims included, as `namespace/name`.
     """
     shared: dict[str, str] = {}
     for each in placed:

@@ -20,7 +20,9 @@ Levels = Mapping[str, Sequence[DeviceLevel]]
 
 
 def levels_by_pod(gang: Gang, topology: Topology) -> Levels:
-    """Return, by member (`namespace/name`), the levels below the node whose domains its devices must share."""
+    """Return, by member (`namespace/name`), the required levels below the node: the member's devices must be in one
+    domain of each.
+    """
     of_nodes = {name for level in topology.levels for name in (level.name, *level.label_keys, *level.aliases)}
     sets = {each.name: each.required for each in gang.pod_sets}
     found: dict[str, list[DeviceLevel]] = {}

@@ -1,4 +1,5 @@
-"""Checks a cluster for faults that would affect gangs: in labels, topologies and requests, and members without a gate.
+"""Checks a cluster for faults that would affect gangs: in node labels, topologies, placement requests, and missing
+gates.
 
 The functions are pure: they take a snapshot of the cluster and return findings.
 """
@@ -148,7 +149,7 @@ def _neighbours(sources: Sources) -> Iterator[Finding]:
 def _described_kinds(sources: Sources) -> Iterator[Finding]:
     """Report for each WorkloadKind whether Phalanx reads its kind, from the condition that the controller writes.
 
-    A faulty WorkloadKind is left out, because its faults are reported as faults of requests.
+    A faulty WorkloadKind is left out, because its faults are reported with the faults of placement requests.
     """
     for manifest in sources.of_kind(GROUP, KIND):
         conditions = (manifest.get("status") or {}).get("conditions") or ()

@@ -1,7 +1,8 @@
 """Checks the devices of a cluster: pools of devices, DeviceClasses, and the attributes that claims and levels need.
 
-The functions are pure. Rules about pools: API documentation of ResourcePool; a claim whose selector fails for a device
-is not scheduled (dynamic-resource-allocation, `structured`).
+The functions are pure. The API documentation of ResourcePool is the source of the rules about pools. If a claim's
+selector fails for a device, kube-scheduler does not schedule the claim's pod (dynamic-resource-allocation,
+`structured`).
 """
 
 from collections import defaultdict

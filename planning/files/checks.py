@@ -48,7 +48,7 @@ def wrong_kind(manifest: Manifest) -> Iterator[Wrong]:
 
 @cache
 def _our_versions() -> Mapping[str, list[str]]:
-    """Return, by kind of Phalanx's group, its apiVersions, the preferred one first."""
+    """Return the apiVersions of each kind in Phalanx's API group, the preferred version first."""
     ours = (each for each in all_kinds() if each.group == GROUP)
     return {each.kind: [f"{GROUP}/{version}" for version in each.versions] for each in ours}
 
@@ -73,7 +73,9 @@ def _has_node(manifest: Manifest) -> bool:
 
 
 def _unknown_in_templates(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield the unknown fields in the pod templates of a workload whose kind has no schema here."""
+    """Yield the unknown fields in the pod templates of a workload whose own kind has no schema in
+    `planning.files.schemas`.
+    """
     row = row_of(manifest)
     if row is None or row.bare or row.user_defined_by or is_published(manifest["apiVersion"], manifest["kind"]):
         return

@@ -1,6 +1,6 @@
 """Turns documents into Kubernetes objects of known kinds, with the API server's defaults, and reports every mistake.
 
-Defaults: namespace "default", and for a Pod without a name a name made of its generateName. Objects of unknown kinds
+Defaults: namespace "default", and for a Pod without a name, a name made of its generateName. Objects of unknown kinds
 are not read; `Objects.ignored` counts them by kind.
 """
 
@@ -151,9 +151,10 @@ class Objects:
         return [each for each in self.typed.values() if isinstance(each, devices.DeviceClass)]
 
     def devices(self) -> DeviceObjects:
-        """Return the objects about devices among the objects.
+        """Return the objects about devices that were read from the documents, such as ResourceSlices and
+        ResourceClaims.
 
-        The templates that NVIDIA's driver creates for the ComputeDomains among the objects are added.
+        The templates that NVIDIA's driver creates for the ComputeDomains in the documents are added.
         """
         every = self.typed.values()
         templates = [each for each in every if isinstance(each, devices.ResourceClaimTemplate)]
@@ -174,8 +175,9 @@ class Objects:
         return {each.metadata.name: each.metadata.labels for each in found}
 
     def sharing(self) -> dict[str, str | None]:
-        """By namespace, its annotation that lists the namespaces with which it shares its groups; None if it has no
-        such annotation.
+        """By namespace, its annotation `phalanx.dev/shares-groups-with`; None if it has no such annotation. The
+        annotation lists the namespaces whose gangs may be in one group (such as a GangGroup) with gangs of this
+        namespace.
 
         The key "*" is for namespaces that no document describes. They share their groups with all namespaces.
         """

@@ -50,8 +50,8 @@ def versions_of(group: str, kind: str) -> list[str]:
 
 
 def wrong_by_schema(manifest: Manifest) -> Iterator[Wrong]:
-    """Yield the mistakes of an object by the schema of its kind, as (field, problem); none if the kind has no schema
-    here.
+    """Yield the mistakes of an object by the schema of its kind, as (field, problem); none if Kubernetes publishes no
+    schema for the kind.
     """
     name = _document()["kinds"].get(f"{manifest['apiVersion']} {manifest['kind']}")
     if name is not None:
@@ -86,7 +86,9 @@ def _validator(name: str) -> "Draft202012Validator":
 
 
 def _errors(value: Any, name: str) -> tuple[list["ValidationError"], list[str]]:
-    """Return the errors of a value by the schema of this name, and the problem that it nests too deep to be checked."""
+    """Return the errors of a value by the schema `name`. If the value nests too deep to be checked, return this
+    problem.
+    """
     try:
         return list(_validator(name).iter_errors(value)), []
     except ValueError:  # jsonschema-rs: "Recursion limit reached", beyond 255 levels

@@ -56,7 +56,7 @@ def _pod(manifest: Manifest) -> Iterator[Wrong]:
 
 @lru_cache(maxsize=256)
 def _wrong_in_spec(encoded: bytes) -> tuple[Wrong, ...]:
-    """Return the faults of a pod's spec, given as JSON. The cache checks equal specs only once."""
+    """Return the faults of a pod's spec, given as JSON. The result is cached, so equal specs are checked only once."""
     return tuple(wrong_pod_spec(msgspec.json.decode(encoded), "spec"))
 
 

@@ -26,8 +26,8 @@ _KNOWN: Mapping[str, tuple[str, ...]] = {
 
 
 def wrong_pod_spec(spec: Mapping[str, Any], path: str, policies: Sequence[str] = _POLICIES) -> Iterator[Wrong]:
-    """Yield the faults of the pod spec at the field path `path`. `policies`: the restart policies that are allowed
-    there.
+    """Yield the faults of the pod spec at the field path `path`. `policies`: the restart policies that the pod may
+    have.
     """
     yield from _containers(spec, path)
     policy = spec.get("restartPolicy", "Always")

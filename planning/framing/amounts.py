@@ -1,9 +1,9 @@
 """Amounts of resources in units of one problem: exact, and small enough for sums in 64 bits.
 
 The unit of a resource is the greatest common divisor of all its amounts, so that nothing is rounded and numbers stay
-small. If the amounts of all rows together still reach 2^61, a node offers no more than the gang could ever use. If that
-is not enough, the unit grows: requests are rounded up and capacities are rounded down. A plan then still fits on the
-nodes. But the solver may miss a plan that fits to the last byte, so nothing is proven.
+small. If the amounts of all rows together still reach 2^61, the amounts of nodes are cut to what the gang could ever
+use. If that is not enough, the unit grows: requests are rounded up and capacities are rounded down. A plan then still
+fits on the nodes. But the solver may miss a plan that fits to the last byte, so nothing is proven.
 """
 
 import math

@@ -85,7 +85,7 @@ def covers(budget: PodDisruptionBudget, tenant: Tenant) -> bool:
 
 
 def covering(budget: PodDisruptionBudget) -> Callable[[Tenant], bool]:
-    """Return a predicate like `covers` that is fast for many pods. All its pods must be in the budget's own
+    """Return a predicate like `covers` that is fast for many pods. It may be called only for pods in the budget's own
     namespace.
     """
     selector = budget.spec.selector
@@ -124,9 +124,10 @@ def _allowed(budget: PodDisruptionBudget, snapshot: Snapshot) -> int:
     """Return how many more pods may be evicted under the budget.
 
     This is the disruption controller's count if the status has one. Otherwise the pods are counted by the same rules. A
-    percentage applies to the running pods that the budget covers and is rounded up, as in the controller for both
-    fields. A pod that is terminating, or recorded as disrupted, is not healthy. A budget with neither field allows
-    nothing: the controller expects no pod then (disruption.go, getExpectedPodCount).
+    percentage applies to the running pods that the budget covers and is rounded up, as in the controller, for
+    `minAvailable` and for `maxUnavailable`. A pod that is terminating, or recorded as disrupted, is not healthy. A
+    budget with neither of these two fields allows nothing: the controller expects no pod then (disruption.go,
+    getExpectedPodCount).
     """
     counted = budget.status.disruptions_allowed
     if counted is not None:

@@ -29,7 +29,9 @@ def emptied(snapshot: Snapshot) -> Snapshot:
 
 
 def _with_nodes(snapshot: Snapshot, states: list[NodeState]) -> Snapshot:
-    """Return a snapshot with these nodes, and without the fields that depend on the removed pods."""
+    """Return the snapshot with the nodes `states`, on which some pods no longer run. Fields that depend on these pods
+    are left at their defaults.
+    """
     return Snapshot(
         nodes=tuple(states),
         priority_classes=snapshot.priority_classes,

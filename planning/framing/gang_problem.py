@@ -133,9 +133,10 @@ def frame_together(
 ) -> Framing:
     """Return the joint problem of placing several gangs of one priority, including the rules between their members.
 
-    Its pod sets are the sets of all gangs, in their order; `Problem.gangs` says which sets belong to which gang.
-    `preemption`: pods are evicted if one of the gangs may evict. Expects the same of each gang as `frame`, and raises
-    `UnknownLevelError` as well.
+    Its pod sets are the sets of all gangs, in their order; `Problem.gangs` says which sets belong to which gang. The
+    pods of each gang must have their priorities (`with_priorities`). `preemption` False: no pod is evicted. True: pods
+    may be evicted if one of the gangs may evict. Raises `UnknownLevelError` if a gang names a level that the topology
+    lacks.
     """
     return _Framer(gangs, snapshot, topology or NODE_ONLY, running).frame(preemption=preemption)
 

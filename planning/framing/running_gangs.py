@@ -80,7 +80,7 @@ def victim_gangs(
 ) -> tuple[IntColumn, tuple[VictimGang, ...]]:
     """Return, for each candidate, the position of its gang (-1: no gang), and the gangs as the solver's `VictimGang`s.
 
-    There are thousands of running pods but few gangs and sets, so each gang and set is compared only once.
+    There are thousands of running pods but few gangs and sets, so each gang and each set is examined only once.
     """
     distinct = {id(each): each for each in candidates if each is not None}
     known = sorted({each.key for each in distinct.values()})

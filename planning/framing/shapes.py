@@ -199,10 +199,10 @@ class ShapeTable:
     def _merge(self, pod: Pod, shape: Shape, pod_rules: PodRules) -> int:
         """Return the position of an equal shape that the table has already, or add this shape.
 
-        Pods that differ in their specs, but not in their nodes, requests and rules, share one shape. A change lifts an
-        exclusion of a shared shape only if it lifts the exclusion for each of the shape's pods. Pods that have nodes
-        already have no exclusions to lift. If the pods give different reasons why a node is excluded, a reason in the
-        node itself, such as a taint, has precedence over `ELSEWHERE`.
+        Pods that differ in their specs, but not in their nodes, requests and rules, share one shape. A change to the
+        cluster lifts an exclusion of a shared shape only if it lifts the exclusion for each of the shape's pods. Pods
+        that have nodes already have no exclusions to lift. If the pods give different reasons why a node is excluded, a
+        reason in the node itself, such as a taint, has precedence over `ELSEWHERE`.
         """
         for position, known in enumerate(self.shapes):
             same_room = known.requests == shape.requests and known.nodes == shape.nodes

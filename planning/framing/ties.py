@@ -51,7 +51,7 @@ def tie_rules(pod: Pod) -> tuple[NodeRule, ...]:
     """Return the labels of the pod's domain pin as node rules. If no node meets them, the message says that the member
     must run beside its siblings.
 
-    Otherwise the message would name labels that the user did not write.
+    Without these rules, the message would name labels that the user did not write.
     """
     return tuple(
         labelled(key, value, f"node(s) were outside {key}={value}, where the gang's running members are")

@@ -19,7 +19,8 @@ from solver.problem import NO_VICTIMS, DisruptionBudget, IntColumn, VictimGang, 
 class Victims:
     """The pods that may be evicted, and the gangs and disruption budgets that protect them.
 
-    `tenants` is parallel to `victims`; the positions in `gangs` and `budgets` refer to both.
+    `tenants` has an entry for each entry of `victims`, in the same order. The positions in `gangs` and `budgets` are
+    positions in `victims`.
     """
 
     tenants: tuple[Tenant, ...] = ()

@@ -1,4 +1,4 @@
-"""The domains of levels below the node that a plan uses: as levels of the report, and as goals with their bounds.
+"""The domains of levels below the node that a plan uses: as levels of the SolveReport, and as goals with their bounds.
 
 The domains are counted from the devices that the plan gives, not from the search that chose them.
 """
@@ -48,7 +48,7 @@ def domains_used(
 ) -> DomainsUsed:
     """Return the domains of the levels below the node that the members' devices are in.
 
-    `fewest`: the fewest domains of any plan that is as good in all goals of the solver; empty if unknown.
+    `fewest`: the fewest domains of any plan that is as good as `plan` in all goals of the solver; empty if unknown.
     """
     columns = framing.devices
     if not columns.below:
@@ -132,7 +132,9 @@ def _claims(member: Member, columns: DeviceColumns) -> Iterator[ClaimDemand]:
 def _domains(
     assignments: Iterable[Assignment], level: DomainLevel, counted: Flags, framing: Framing
 ) -> dict[tuple[str, ...], int]:
-    """Return the number of members in each domain, by its path, in the order of nodes and domains."""
+    """Return, by the path of each domain of the level, the number of members with devices in it, in the order of nodes
+    and domains.
+    """
     columns, inventory = framing.devices, framing.devices.devices.inventory
     places = {name: place for place, name in enumerate(framing.nodes)}
     devices: defaultdict[str, list[int]] = defaultdict(list)
@@ -248,10 +250,11 @@ def _most_first(capacities: Sequence[int], needed: int) -> int | None:
 
 
 def on_best_node(framing: Framing, plan: Plan) -> tuple[Plan, Counts]:
-    """Return a plan that is as good in all goals of the solver, and needs the fewest domains of levels below the node.
+    """Return a plan that is as good as `plan` in all goals of the solver, and whose devices need the fewest domains of
+    levels below the node.
 
-    Other nodes are searched only if the plan puts all members on one node and evicts nothing. Then the second result
-    is, by level, the fewest domains of any such plan; it is empty if that number is not known.
+    Other nodes are searched only if `plan` puts all members on one node and evicts nothing. Then the second result is,
+    by level, the fewest domains of any plan that is as good; it is empty if that number is not known.
     """
     columns = framing.devices
     used = {node for row in plan.nodes for node in row if node is not None}

@@ -53,8 +53,8 @@ def decided(
 
     `in_turn`: the plan is the best for the gang alone, but gangs of its priority compete and were planned before it.
     `devices`: the devices of each newly placed member, if they are chosen already, for several gangs together.
-    `fewest`: by level below the node, the fewest domains of any plan that is as good in all goals of the solver; empty
-    if that is unknown (`planning.messages.device_domains`).
+    `fewest`: by level below the node, the fewest domains of any plan that is as good in the goals of the solver.
+    Empty if unknown (`planning.messages.device_domains`).
     """
     if isinstance(answer, NoPlan):
         return _unplaceable(gang, framing, answer, seconds)

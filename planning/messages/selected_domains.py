@@ -87,8 +87,9 @@ def _requirement(requirement: Requirement) -> str:
 
 
 def _users(states: Iterable[NodeState], pod: Pod, running: RunningGangs) -> Names:
-    """Return the gangs with the most pods on these nodes, and the number of pods of no gang. Without names: the number
-    of pods, because a node selector could otherwise find out which gangs of other namespaces run on a node.
+    """Return the gangs with the most pods on these nodes, and the number of pods of no gang. For a reader who may not
+    see other users' objects, the text is only the number of pods. Otherwise a user could find out, by a node selector,
+    which gangs of other namespaces run on a node.
 
     Only pods count that request a resource which the pod requests, too: an extended resource if it requests one, else
     cpu.

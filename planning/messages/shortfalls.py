@@ -27,8 +27,8 @@ Reasons = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Misfits:
-    """Pods of one shape that no node could hold, even if every candidate were evicted, with the reasons of the
-    nodes.
+    """Pods of one shape that no node could hold, even if every pod that may be evicted were gone. `reasons`: why the
+    nodes cannot hold them.
     """
 
     pods: tuple[str, ...]
@@ -38,7 +38,8 @@ class Misfits:
 def left_out(framing: Framing, plan: Plan) -> tuple[int, Reasons]:
     """Return how many members a plan leaves without a node, and the reasons why nodes take none of them.
 
-    No pod is evicted for members beyond the minimum, so the capacity that is free after the plan decides.
+    No pod is evicted for members beyond the minimum. So a reason says why the capacity that is free after the plan does
+    not suffice, or which other rule excludes the node.
     """
     shapes, count = _unplaced(framing.problem, plan.nodes)
     if not count:
@@ -107,7 +108,8 @@ def _free_after(
 def _own_rule(problem: Problem, plan: Plan) -> str:
     """Return the reason why a node takes no member although it has free capacity for one.
 
-    The reason is a required level or another rule of the gang. Without such a rule, the search ended too early.
+    The reason is a required level or another rule of the gang. Without such a rule, the reason is that the search found
+    no plan in time.
     """
     if _required_domain(problem, plan):
         return f"outside the gang's {problem.levels[problem.required or 0]}"
@@ -153,7 +155,8 @@ def misfits(framing: Framing) -> list[Misfits]:
 
 
 def limiting_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
-    """Return the disruption budgets that do not allow the eviction of all pods that could be victims in these domains.
+    """Return the disruption budgets that do not allow the eviction of all pods that could be victims in the domains
+    `nearest`.
 
     `nearest`: the domains that lack capacity for the fewest members.
     """
@@ -168,7 +171,8 @@ def limiting_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[s
 
 
 def overruling_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
-    """Return the disruption budgets of pods that two budgets cover, on nodes of these domains that members may use.
+    """Return the disruption budgets of pods that two budgets cover, on nodes of the domains `nearest` that members may
+    use.
 
     `nearest`: the domains that lack capacity for the fewest members. The Eviction API answers with an error for a pod
     under two budgets.
@@ -181,7 +185,7 @@ def overruling_budgets(framing: Framing, nearest: Iterable[NearDomain]) -> tuple
 
 
 def whole_gangs(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, ...]:
-    """Return the running gangs that keep these domains full and that cannot be evicted, as messages name them.
+    """Return the running gangs that keep the domains `nearest` full and that cannot be evicted, as messages name them.
 
     `nearest`: the domains that lack capacity for the fewest members. Too many pods of such a gang are on nodes that
     members may use: without these pods, the gang would be below its minimum. The gang cannot be evicted as a whole
@@ -204,7 +208,7 @@ def whole_gangs(framing: Framing, nearest: Iterable[NearDomain]) -> tuple[str, .
 
 
 def devices_near(framing: Framing, near: NearDomain) -> tuple[DeviceCount, ...]:
-    """Return the numbers of devices in a near domain."""
+    """Return how many devices of a near domain match what the gang's members need, and how many of them are free."""
     paths, depth = framing.problem.nodes.layout.paths, len(near.path)
     inside = {name for above, name in zip(paths, framing.nodes, strict=False) if (*above, name)[:depth] == near.path}
     return counts_in(inside, framing.devices, near.needed)

@@ -24,7 +24,9 @@ def solve_report(decisions: Iterable[Decision], *, details: bool = False) -> Jso
 
 
 def gang_report(decision: Decision, *, details: bool = True) -> Json:
-    """Return the entry of one gang in the SolveReport. `details`: as for `solve_report`."""
+    """Return the entry of one gang in the SolveReport. `details`: whether the explanation has the fields that only `-v`
+    and `?why=true` add.
+    """
     gang = decision.gang
     return {
         "namespace": decision.key.namespace,
@@ -141,9 +143,10 @@ def _explanation(explanation: Explanation, *, details: bool) -> Json:
 
 
 def _more(near: NearDomain, devices: Sequence[DeviceCount] | None) -> Json:
-    """Return further fields of a near domain.
+    """Return the fields `fitsWithoutEvictions` and `devices` of a near domain in a SolveReport.
 
-    `fitsWithoutEvictions` is absent if it is not known or no pod may be evicted, `devices` if no member has claims.
+    `fitsWithoutEvictions` is absent if the number is not known or no pod may be evicted. `devices` is absent if no
+    member has claims.
     """
     entry: Json = {} if near.fits_now is None else {"fitsWithoutEvictions": near.fits_now}
     if devices:

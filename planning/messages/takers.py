@@ -21,9 +21,10 @@ from solver.plan import Plan, Proof
 def with_takers(
     decisions: Sequence[Decision], snapshot: Snapshot, framed: Callable[[Gang, Snapshot], Framing | Decision]
 ) -> list[Decision]:
-    """Return the decisions for one priority, in which messages about members without a node name the gangs that took
-    the nodes.
+    """Return the decisions for one priority. If a gang has members without a node, its message now names the other
+    gangs that took the nodes on which these members would have fitted.
 
+    :param decisions: the decisions for all gangs of the priority.
     :param snapshot: the cluster before the gangs of this priority were planned.
     :param framed: returns a gang's problem on a snapshot, or a decision if there is nothing to solve.
     """

@@ -80,8 +80,8 @@ def placed(
 ) -> Message:
     """Return the message of a plan: number of pods, domain and nodes, victims, proof, and the preferred level's result.
 
-    `in_turn`: the plan is the best for this gang, but other gangs compete with it. `in_part`: the plan is the best
-    under the constraints that were considered; the caller appends the constraints that were not.
+    `in_turn`: the plan is the best for this gang alone, but other gangs compete for the same nodes. `in_part`: the plan
+    is the best under the constraints that were considered; the caller appends the constraints that were not.
     """
     new = [each for each in assignments if not each.held]
     held = len(assignments) - len(new)
@@ -276,7 +276,7 @@ def one_by_one(gang: Gang) -> str:
 def _stateful_sets(gang: Gang) -> str:
     """Return the remedy for StatefulSets of which only one pod exists, as the end of a message; "" if there are none.
 
-    It is for gangs of which nothing but the pods is known. By default a StatefulSet creates its second pod only when
+    The remedy is for gangs of which only the pods are known. By default a StatefulSet creates its second pod only when
     the first one runs. A gated first pod never runs.
     """
     owners = [controller_of(member.pod) for member in gang.members if not member.pod.bound]
@@ -350,7 +350,8 @@ def _who_fits(gang: Gang, new: int, held: int) -> Message:
 
 
 def _where(levels: Sequence[LevelUse]) -> str:
-    """Return the narrowest domain above the node that holds all members; "" for one node or no topology.
+    """Return the name of the narrowest domain above the node that holds all members; "" if all members are on one node,
+    or without a topology.
 
     If even the widest level needs several domains, return these domains or their number.
     """
@@ -410,8 +411,8 @@ def fitting(fits: int, needed: int, now: int | None) -> str:
 def nearest_row(path: Sequence[str], fits: str, nodes: int, excluded: Reasons) -> tuple[str, ...]:
     """Return a near domain as a table row under `NEAREST_COLUMNS`.
 
-    `fits`: the text of `fitting`. The reasons are sorted, so that a plan and a Gang's status give the same row: the API
-    server reorders them.
+    `fits`: how many of the needed members the domain holds, as text, such as `3 of 4`. The reasons are sorted, because
+    the API server reorders them in a Gang's status. So a plan and a status give the same row.
     """
     by_count = sorted(excluded.items(), key=lambda each: (-each[1], each[0]))
     reasons = ", ".join(f"{count} {reason}" for reason, count in by_count)
@@ -421,7 +422,7 @@ def nearest_row(path: Sequence[str], fits: str, nodes: int, excluded: Reasons) -
 def device_row(path: Sequence[str], count: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the devices of one device kind in a near domain as a table row under `DEVICE_COLUMNS`.
 
-    :param count: as in a report, or in a Gang's status (`explanation.nearest[].devices[]`).
+    :param count: an entry of `explanation.nearest[].devices[]` in a SolveReport or in a Gang's status.
     """
     tied = [f"({each})" for each in count.get("constraints") or ()]
     what = " ".join((str(count["devices"]).removeprefix("devices of "), *tied))
@@ -458,7 +459,7 @@ def unmodelled(wishes: Sequence[str]) -> str:
 
 
 def levels_dropped(names: Sequence[str]) -> str:
-    """Return the end of a sentence about required levels that are dropped."""
+    """Return the words for the change that drops these required levels, as the end of a sentence."""
     return f"required level{'s' if len(names) > 1 else ''} {listed(names)} dropped"
 
 

@@ -20,7 +20,8 @@ Choice = Mapping[str, str]
 def choices(queue: ClusterQueue, resources: Iterable[str]) -> Iterator[Choice]:
     """Yield every choice of flavors for these resources of a queue, the queue's preferred choice first.
 
-    The flavors of the first resource group change last. Resources that no group covers are in no choice.
+    Choices with the same flavor of the first resource group follow one another. Resources that no group covers are in
+    no choice.
     """
     wanted = set(resources)
     groups = [(wanted & set(group.resources), group) for group in queue.groups if wanted & set(group.resources)]

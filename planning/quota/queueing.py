@@ -94,8 +94,8 @@ def within_quota(gang: Gang, choice: Choice, placed: Sequence[Member], usage: Us
 
 
 def in_choice(decision: Decision, gang: Gang, choice: Choice) -> Decision:
-    """Return the decision of a gang that was planned in a choice of flavors, with the gang as it is charged to its
-    queue.
+    """Return the decision of a gang that was planned in a choice of flavors. In the result, the gang has its queue
+    again, which the planned gang lacks.
 
     The message of a plan also names the flavors, and the members for which the quota does not suffice.
     """

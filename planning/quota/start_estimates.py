@@ -99,9 +99,9 @@ def estimated_starts(
 ) -> Mapping[GangKey, EstimatedStart]:
     """Return when the waiting gangs of a queue can start, as far as known ends free enough quota.
 
-    If an earlier gang of the queue starts at the same time, the gang whose end lets both start decides.
+    If an earlier gang of the queue starts at the same time, both estimates name the gang whose end lets both start.
 
-    A gang for which the quota is free now has no estimate, because it waits for something else.
+    A gang for which the quota is free now has no estimate, because it does not wait for quota.
 
     :param waiting: the gangs of the account's queue, in planning order.
     :param usage: the quota that all gangs use.

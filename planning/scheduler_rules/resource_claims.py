@@ -104,7 +104,7 @@ def unplanned_devices(gang: Gang, snapshot: Snapshot, topology: Topology | None)
 
 
 def _converts(pod: Pod, provided: Mapping[str, str]) -> bool:
-    """Return whether requests for these resources become a claim if the pod is created again.
+    """Return whether the pod's requests for the resources in `provided` become a claim if the pod is created again.
 
     They do not if the claim would have more requests than the API server accepts.
     """

@@ -192,8 +192,8 @@ class Workers:
         return self._idle.take() or Worker(self._command)
 
     def _back(self, worker: Worker, *, sound: bool, stays: bool) -> None:
-        """Keep a sound worker; replace a faulty or large one. `stays` False: the pool was closed meanwhile, so end the
-        worker.
+        """Put a sound worker back for the next caller; replace a faulty or large one. `stays` False: the pool was
+        closed meanwhile, so end the worker.
         """
         if stays and sound and worker.peak <= GROWN_BYTES:
             self._idle.put(worker)
@@ -204,7 +204,9 @@ class Workers:
 
 
 def _shared(limits: Limits, gone: float = 0.0) -> Limits:
-    """Return the solver's part of a caller's limits. `gone`: seconds of the caller's time that are used already."""
+    """Return the limits for the solver: its share (`SOLVER_SHARE`) of the caller's time limit, less the time that has
+    passed. `gone`: seconds of the caller's time that have passed already.
+    """
     return replace(limits, seconds=max(0.0, limits.seconds * SOLVER_SHARE - gone))
 
 

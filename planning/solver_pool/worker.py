@@ -142,7 +142,7 @@ def _say(sink: BinaryIO, reply: Reply) -> None:
 def _pipes() -> tuple[BinaryIO, BinaryIO]:
     """Return the input and output pipes of the worker process.
 
-    From then on, text that libraries print to standard output goes to standard error, because it would break the
+    After this call, text that libraries print to standard output goes to standard error, because it would break the
     messages.
     """
     sink = os.fdopen(os.dup(sys.stdout.fileno()), "wb")

@@ -1,4 +1,4 @@
-"""The known facts about a gang, and the lines that show them in a terminal or on the page."""
+"""The known facts about a gang, and the lines that show them in a terminal or on the live page of `phalanx ui`."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ class StartEstimate:
     """The estimated start of a gang that waits for quota.
 
     `at`: None if the start is unknown. `unknown`: why the start is unknown if `at` is None. `after`: the gang whose end
-    decides, as `namespace/name`; "" if `at` is None.
+    decides the start, as `namespace/name`; "" if `at` is None.
     """
 
     at: datetime | None
@@ -74,8 +74,10 @@ def member_keys(manifest: Manifest) -> set[GangKey]:
 
 
 def shown_key(manifest: Manifest) -> GangKey | None:
-    """Return the key of the gang that a Gang object shows. None if the annotation of mirrors on the object names a
-    gang, but the controller has not confirmed that the object is its mirror.
+    """Return the key of the gang that a Gang object shows.
+
+    None if the annotation `phalanx.dev/mirrors` of the object names a gang of another namespace, but the controller has
+    not confirmed that the object is a mirror.
     """
     meta = manifest["metadata"]
     if (key := mirrored_key(manifest)) is not None or claim_of(manifest):
@@ -110,7 +112,7 @@ def asked_by(manifest: Manifest) -> str:
 
 
 def wants(spec: Mapping[str, Any]) -> str:
-    """Return the request of a gang in one line: its pods and its levels."""
+    """Return the placement request of a gang in one line: its pods and its levels."""
     sets = spec.get("podSets") or ()
     count = sum(each["count"] for each in sets)
     least = spec.get("minMember")
@@ -130,7 +132,8 @@ def wants(spec: Mapping[str, Any]) -> str:
 
 
 def restarted(status: Mapping[str, Any]) -> str:
-    """Return the last restart of a gang as a whole in one line: the cause, the left domain, and the present one.
+    """Return the last restart of a gang as a whole in one line: the cause, the domain before it, and the present
+    domain.
 
     "" if the gang has not been restarted.
 
@@ -165,9 +168,11 @@ def presence(facts: GangFacts) -> str:
 
 
 def _delay(facts: GangFacts, *, lacks: bool) -> str:
-    """Return why missing pods are not recreated yet, as the end of a text: the end of the condition Complete.
+    """Return why missing pods are not recreated yet, as the end of a text. The condition Complete of the Gang object
+    has the reason.
 
-    "" if no pods are missing. Also "" if the gang waits for them, because its message gives the reason then.
+    "" if no pods are missing. Also "" if the gang waits for the missing pods, because the gang's message gives the
+    reason then.
     """
     conditions = facts.status.get("conditions") or ()
     messages = (each.get("message") for each in conditions if each["type"] == "Complete" and each["status"] == "True")

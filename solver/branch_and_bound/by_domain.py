@@ -61,7 +61,7 @@ class _Branch:
 
     @property
     def bound(self) -> Values:
-        """The lower bounds of goal 3 and of waste (a) and (b) for all plans inside this domain."""
+        """The lower bounds of goal 3, and of the parts (a) and (b) of goal 4 (waste), for all plans in this domain."""
         return {
             "compactness": self.spread,
             "preferences": (-self.preference_score,),
@@ -106,8 +106,8 @@ class _Branch:
 
     @cached_property
     def exact(self) -> Values | None:
-        """The exact values of goal 3 and of waste (a) and (b) of the best plan inside this domain; None if there is
-        provably no plan.
+        """The exact values of the best plan inside this domain: of goal 3, and of parts (a) and (b) of goal 4 (waste).
+        None if there is provably no plan.
 
         The dynamic programme computes the values. The value of `terminating` may be a lower bound.
         """

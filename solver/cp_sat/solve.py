@@ -189,10 +189,11 @@ def _counted_first(
 
 
 def _member_model(counts: Model, search: Search, budget: TimeBudget) -> tuple[Model, Search]:
-    """Return a model with one class per member, and a search on it that starts from the solution of `counts`.
+    """Return a model with one class per member, and a search on it that starts from the solution of `search`, a search
+    on the model `counts`.
 
-    `counts`: a model whose classes may have several members. Raises `OutOfTimeError`, also if the new model would be
-    too large.
+    The classes of `counts` may have several members. Raises `OutOfTimeError`, also if the new model would be too
+    large.
     """
     instance, kinds = counts.instance, each_alone(counts.instance)
     if _seats_of(instance, kinds) > _MOST_SEATS:
@@ -208,7 +209,8 @@ def _member_model(counts: Model, search: Search, budget: TimeBudget) -> tuple[Mo
 
 
 def _continued(model: Model, search: Search, phases: Iterable[Stated], asked: _Asked) -> Solved:
-    """Solve these phases, then ranks and start times of victims. If time runs out, return the present solution.
+    """Optimise the goal terms of these phases, then goal 5 (ranks) and the start times of victims (goal 6). If time
+    runs out, return the present solution.
 
     Among equally good solutions, the first node names are preferred. Node names are no goal, so the preference is not
     proven.
@@ -251,7 +253,7 @@ def _victims(model: Model, search: Search) -> tuple[int, ...]:
 
 
 def _stages(model: Model, search: Search, phase: Stated, asked: _Asked) -> Iterator[Stage]:
-    """Yield the stages of a phase whose terms are wanted. Raises `OutOfTimeError`."""
+    """Yield the stages of the terms of a phase that are wanted (`asked.wanted`). Raises `OutOfTimeError`."""
     for goal in phase:
         if goal.__name__ in asked.wanted:
             for stage in model.instance.deadline.iterate(goal(model, search.solution), every=1):

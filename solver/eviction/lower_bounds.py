@@ -69,8 +69,8 @@ class LexicographicWeights:
         return tuple(found)
 
     def price(self, parts: Iterable[int]) -> int:
-        """Return a price as one number, given its parts as `parts` returns them. The parts may be sums over several
-        nodes.
+        """Return a price as one number, given its parts: numbers that are compared one after the other, the most
+        important first. The parts may be sums over several nodes.
         """
         return sum(part << cut for part, cut in zip(parts, self.cuts, strict=True))
 
@@ -98,9 +98,9 @@ class EvictionPrices:
     `slots[node, k]`: a lower bound on the additional price of victims if a node gets member k + 1 after k members, in
     units of `1 << weights.shift`. `needed`: the members that are missing to the gang's minimum. `shares[victim]`: for a
     victim whose eviction means that its gang is evicted whole, its share of the gang's price. `fixed`: victims that can
-    never be evicted. `elsewhere[victim]`: members of the same running gang that are evicted with this victim and are
-    outside its domain, or where the planned gang may not run. In each domain, only one member of a running gang has
-    such an entry, so that the others are added to the victims once.
+    never be evicted. `elsewhere[victim]`: members of the same running gang that are evicted with this victim. They are
+    in other domains of `level`, or on nodes where the planned gang may not run. In each domain, only one member of a
+    running gang has such an entry. So the members elsewhere are added to a plan's victims only once.
     """
 
     instance: Instance

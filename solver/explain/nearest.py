@@ -85,14 +85,14 @@ def near_domains(
 ) -> Nearest:
     """Return the domains that lack capacity for the fewest members, as if every victim that may be evicted were gone.
 
-    Of domains that lack capacity for equally many, the one with the most eligible nodes comes first. Domains without an
-    eligible node are left out, unless all are: for a gang with a node selector, they say nothing about what it waits
-    for.
+    Of domains that lack capacity for equally many members, the domain with the most eligible nodes comes first. If some
+    domain has an eligible node or can hold a member, all other domains are left out. For a gang with a node selector,
+    they would not show what the gang waits for.
 
     `held`: how many members each domain holds; None: this is computed. `refused`: whether it is proven that no plan
-    exists. If so, `fits` of a domain is less than `needed`, even if enough members fit, because they are then not the
-    right members of each set. `without_evictions`: how many members each domain holds without evictions, which becomes
-    `fits_now`.
+    exists. If so, `fits` of a domain is less than `needed`. Even if the domain has capacity for so many members, they
+    cannot fulfil the minimum of each set. `without_evictions`: how many members each domain holds without
+    evictions, which becomes `fits_now`.
     """
     instance = instance_of(problem, evicting=True, deadline=budget.wall.deadline)
     level, needed = deciding_level(problem), needed_members(problem)

@@ -209,8 +209,8 @@ def _more_slots(problem: Problem, nearest: Nearest) -> Iterator[Change]:
     """Yield changes that add capacity for the missing members to the nearest domain: first on an existing node, then on
     new nodes.
 
-    If each missing member fills a node, new nodes come first. Capacity is added only for members that may use some
-    node of the domain, because a new node may be excluded for the other members, too.
+    If each missing member fills a node, new nodes come first. Capacity is added only for members that may use some node
+    of the domain. A member that may use none of them might not be allowed on a new node either.
     """
     if not nearest.domains:
         return

@@ -52,8 +52,8 @@ def place_all(
     """Place all members of all gangs except displaced gangs. The gangs are as compact together as can be found until
     `over` returns True.
 
-    None if no placement of these gangs was found, or if `shared_nodes` cannot represent the gangs. `units`: the sizes
-    of the gangs' resource units, as in `ManyGangs`.
+    None if no placement of these gangs was found, or if `shared_nodes` cannot represent the gangs. `units`: by gang and
+    resource, the size of one unit in the gang's problem.
     """
     cluster = shared_nodes(gangs, units)
     if cluster is None:

@@ -42,7 +42,8 @@ def solve_all_placed(many: ManyGangs, limits: Limits, deadline: Deadline = NO_DE
     """Place all gangs whole and without evictions, except gangs that are proven not to fit beside earlier ones.
 
     The gangs are as compact together (goal 3) as is found by the deadline. The other goals are optimised for each gang
-    alone. None if no such plan is found, or if the gangs do not meet the conditions of `solver.multi_gang.all_placed`.
+    alone. None if no such plan is found, or if the method does not apply, for example because the members of a gang are
+    not alike (`solver.multi_gang.shared_nodes`).
     """
     if not is_countable():
         return None

@@ -45,7 +45,8 @@ def shared_nodes(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) -> Sh
     """Return the gangs as arrays.
 
     None if a gang has unlike members, a constraint other than a required level, or other nodes than the other gangs.
-    None also if the arrays would be too large. `units`: as in `ManyGangs`, the size of each gang's resource units.
+    None also if the arrays would be too large. `units`: by gang and resource, the size of one unit in the gang's
+    problem.
     """
     if not all(_plain(gang) and _same_places(gang, gangs[0]) for gang in gangs):
         return None
@@ -141,7 +142,7 @@ def _aligned(amounts: Counts, gang: Problem, units: Sequence[int], resources: Se
 
 
 def _free(gangs: Sequence[Problem], units: Sequence[Sequence[int]], resources: tuple[str, ...]) -> Counts | None:
-    """Return the free amounts, nodes x resources, in base units; None if the gangs' problems contradict each other."""
+    """Return the free amounts, nodes x resources, in base units; None if two problems differ in a free amount."""
     found = np.zeros((len(gangs[0].nodes), len(resources)), dtype=np.int64)
     known = np.zeros(len(resources), dtype=np.bool_)
     for gang, sizes in zip(gangs, units, strict=True):
@@ -184,7 +185,7 @@ def displaced_gangs(gangs: Sequence[Problem], units: Sequence[Sequence[int]]) ->
     leaves out earlier gangs that are displaced themselves.
 
     Empty if `shared_nodes` cannot state the gangs as arrays, if all gangs would be displaced, or if some gang need not
-    be placed whole and without evictions. `units`: as in `ManyGangs`, the size of each gang's resource units.
+    be placed whole and without evictions. `units`: by gang and resource, the size of one unit in the gang's problem.
     """
     cluster = shared_nodes(gangs, units)
     return frozenset() if cluster is None else displaced_gangs_of(cluster)

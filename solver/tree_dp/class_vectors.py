@@ -60,7 +60,7 @@ def merged(one: CostTable, other: CostTable, most: Vector) -> CostTable:
 
 
 def effort(one: CostTable, other: CostTable) -> int:
-    """Return the effort of `merged(one, other)`, in additions of costs."""
+    """Return the effort of computing the table of two domains together (`merged`), in additions of costs."""
     wide = 1
     for a, b in zip(one.shape, other.shape, strict=True):
         wide *= a + b - 1
@@ -72,7 +72,7 @@ def effort(one: CostTable, other: CostTable) -> int:
 
 def splitting(table: CostTable) -> int:
     """Return an upper bound on the effort of `splits`, in additions of costs. `table`: the larger of the two tables
-    that it divides members between.
+    between which `splits` divides members.
     """
     return table.size + _CALL
 

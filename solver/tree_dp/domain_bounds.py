@@ -151,8 +151,8 @@ class _Rooms:
 
 
 def _least(primary: Counts, fitting: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return, by domain, whether `fitting` marks the domain and no marked domain has a smaller bound. Such domains are
-    searched first. `primary`: the bounds, words x domains.
+    """Return, by domain, whether `fitting` marks the domain and no other marked domain has a smaller bound. Such
+    domains are searched first. `primary`: the bounds, words x domains.
     """
     for word in primary:
         fitting = fitting & (word == word[fitting].min(initial=_LARGEST))

@@ -149,8 +149,8 @@ def _best_of_all(one: WordTable, others: WordTable, counts: Counts, width: int) 
 
 
 def merged_at(one: WordTable, other: WordTable, counts: Counts) -> WordTable:
-    """Return only those columns of `merged(one, other)` that belong to the numbers of members in `counts`. It is faster
-    than `merged` if `counts` is short.
+    """Return some columns of the table of two domains together (`merged`): the columns for the numbers of members in
+    `counts`. This is faster than the whole table if `counts` is short.
     """
     # `one` becomes words x counts x columns of `other`: one[w, k, i] = one[w, counts[k] - i]; infeasible outside `one`.
     places = counts[:, None] - np.arange(other.shape[1])
@@ -226,7 +226,8 @@ class Products:
         return table
 
     def columns(self, groups: tuple[tuple[int, int], ...], counts: Counts) -> WordTable:
-        """Return only those columns of `product(groups)` that belong to the numbers of members in `counts`.
+        """Return some columns of the table of several children together: the columns for the numbers of members in
+        `counts`.
 
         If the whole product is large, only a part of it is computed and cached: the product of all children except a
         few of the first group. The few children are merged into it for the wanted columns only. So a caller that
@@ -241,6 +242,8 @@ class Products:
         return merged_at(self.product(((key, times - few), *groups[1:])), self.power(key, few), counts)
 
     def width(self, groups: tuple[tuple[int, int], ...]) -> int:
-        """Return the number of columns of `product(groups)`: the most members that fit, plus 1."""
+        """Return the number of columns of the table of several children together: the most members that fit, plus 1.
+        `groups`: pairs of a key (the number of a child's table) and the number of children with this table.
+        """
         columns: int = sum(times * (self.tables[key].shape[1] - 1) for key, times in groups)
         return min(columns, self.most) + 1

@@ -337,8 +337,10 @@ def _weights(digits: Sequence[_Digit]) -> dict[GoalPart, int]:
 
 
 def _values(number: int, digits: Sequence[_Digit]) -> dict[GoalPart, int]:
-    """Return the values of the digits of `number`, by part of a goal: the inverse of `_weights`. `digits`: the most
-    important first.
+    """Return, by part of a goal, the values of the digits of which `number` consists. `digits`: the most important
+    first.
+
+    `_weights` returns the weight of each digit in such a number.
     """
     values = dict[GoalPart, int]()
     for digit in reversed(digits):

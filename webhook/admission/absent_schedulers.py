@@ -1,7 +1,7 @@
 """Gives pods of no gang to the stock scheduler if the scheduler that they name does not run in the cluster.
 
-The API server sends these pods only if the component `manifests/absent-schedulers`, or the chart's value, has
-registered the webhook for them.
+The API server sends these pods only if the component `manifests/absent-schedulers`, or the value `absentSchedulers` of
+the Helm chart, has registered the webhook for them.
 """
 
 from gangs.coexistence.running_schedulers import FIELD, runs, unread

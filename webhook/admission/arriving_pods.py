@@ -113,7 +113,8 @@ def _created(manifest: Manifest, picture: Picture, foretell: Foretell) -> Decisi
 
 
 def _among(dialect: Dialect, key: GangKey, picture: Picture) -> tuple[Sources, CededToOthers]:
-    """Return all objects with the pods of one gang, and the dialects that are ceded to other systems.
+    """Return all objects, but only the pods of the gang `key` (one of each equivalence class), and the dialects that
+    are ceded to other systems.
 
     A gang of a ceded dialect still belongs to Phalanx if Phalanx admitted one of its pods. So the pods must be listed.
 

@@ -103,7 +103,7 @@ def _provided(pod: Pod, picture: Picture) -> dict[str, str]:
 
 
 def _containers(pod: Pod) -> Iterator[tuple[tuple[str, ...], Container]]:
-    """Yield each container, with the path of its resources."""
+    """Yield each container of the pod, with the path of its field `resources`."""
     for field, containers in (("containers", pod.spec.containers), ("initContainers", pod.spec.init_containers)):
         for at, container in enumerate(containers):
             yield ("spec", field, str(at), "resources"), container

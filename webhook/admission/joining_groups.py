@@ -1,7 +1,8 @@
 """PodGroups of scheduling.k8s.io at admission: members join a PodGroup of Phalanx, or lose that of another program.
 
-`spec.schedulingGroup` can only be set at CREATE. An annotation of Phalanx's own webhook configuration turns each of the
-two on: `phalanx.dev/atomic-release` and `phalanx.dev/strip`. Both are off by default (docs/decisions/0041).
+`spec.schedulingGroup` can only be set at CREATE. Two annotations of Phalanx's own webhook configuration turn this on:
+`phalanx.dev/atomic-release` lets members join a PodGroup, and `phalanx.dev/strip` removes that of another program. Both
+are off by default (docs/decisions/0041).
 """
 
 from collections.abc import Callable
@@ -25,7 +26,8 @@ ON = "true"
 
 
 def stripped(manifest: Manifest, picture: Picture) -> Manifest:
-    """Return the pod without `spec.schedulingGroup`, if the annotation `phalanx.dev/strip` says so; else the pod.
+    """Return the pod without `spec.schedulingGroup`, if the annotation `phalanx.dev/strip` of the webhook configuration
+    says so; else return the pod unchanged.
 
     A PodGroup of Phalanx is kept.
 

@@ -43,7 +43,10 @@ class PatchBuilder:
         self._add(path, value)
 
     def remove(self, path: Sequence[str]) -> None:
-        """Remove the value at `path`, which must be an existing key of a mapping. For errors, see `set`."""
+        """Remove the value at `path`, which must be an existing key of a mapping.
+
+        :raises MalformedError: a value above the path's end is neither a mapping nor a list.
+        """
         del self._parent(path)[path[-1]]
         self._operations.append({"op": "remove", "path": _pointer(path)})
 

@@ -1,4 +1,4 @@
-"""The live feed of the page, `/v1/changes`: long polling for changes of gangs and nodes.
+"""The live feed of the live page, `/v1/changes`: long polling for changes of gangs and nodes.
 
 A viewer is an open live page. One thread reads the caches twice a second for all viewers, and stops when no viewer
 requests changes. A viewer sends the stamp of its last answer. It gets an answer when something has changed since then,
@@ -51,7 +51,7 @@ COMPRESSED_FROM = 100_000
 
 
 class FeedAnswer:
-    """An answer of the feed as JSON, encoded once for all viewers with the same stamp."""
+    """An answer of the live feed `/v1/changes` as JSON, encoded once for all viewers with the same stamp."""
 
     def __init__(self, plain: bytes) -> None:
         self.plain = plain
@@ -66,7 +66,7 @@ class FeedAnswer:
 
 
 class Tracked:
-    """The JSON data of gangs or nodes by name, and for each name the version of the feed in which it last changed."""
+    """The JSON data of gangs or nodes by name, and for each name the version of the live feed that last changed it."""
 
     def __init__(self) -> None:
         self.shown: dict[str, Json] = {}
@@ -81,9 +81,10 @@ class Tracked:
     def update(self, version: int, made_of: Mapping[str, tuple[object, ...]], show: Callable[[str], Json]) -> bool:
         """Update the data to a new version of the feed. Return whether the data of any name has changed.
 
-        :param made_of: all names, each with the objects from which its JSON data is computed. Others are removed.
-        :param show: computes the JSON data of a name. It is called only if one of these objects is a different Python
-            object than before.
+        :param made_of: all names, each with the objects from which its JSON data is computed. The data of other names
+            is removed.
+        :param show: computes the JSON data of a name. It is called only if one of the name's objects is a different
+            Python object than before.
         """
         different = False
         for name, parts in made_of.items():
@@ -270,8 +271,8 @@ class LiveFeed:
         self._news.notify_all()
 
     def _take(self, look: Observation) -> None:
-        """Compare an observation of the cluster with the last one. If the page's data differ, begin a new version of
-        the feed and answer the waiting viewers.
+        """Compare an observation of the cluster with the last one. If the data of the live page differ, begin a new
+        version of the feed and answer the waiting viewers.
         """
         shown = data.GangsShown(look.sources, look.topologies)
         gangs = {key_text(each.key): each for each in look.gangs}

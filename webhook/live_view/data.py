@@ -24,7 +24,8 @@ Json = dict[str, Any]
 
 
 def gangs(picture: Picture) -> Json:
-    """Return the data of `/v1/gangs`: every gang with its members, the faults of requests, and ceded dialects.
+    """Return the data of `/v1/gangs`: every gang with its members, the faults of placement requests, and ceded
+    dialects.
 
     `left`: by dialect, the system to which its gangs are ceded. `age`: seconds since the caches heard from the API
     server.

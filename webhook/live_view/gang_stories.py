@@ -144,8 +144,8 @@ def story_of(
 def _shows(manifest: Manifest, namespace: str, name: str, dialect: str) -> bool:
     """Whether a Gang object shows this gang: a user wrote it for the gang, or it is the gang's mirror.
 
-    False for an object that says, in the annotation of mirrors, that it mirrors the gang, but is no mirror. `dialect`
-    "": any dialect.
+    False for an object whose annotation `phalanx.dev/mirrors` names the gang, if the object is no confirmed mirror and
+    is in another namespace than the gang. `dialect` "": any dialect.
     """
     meta = manifest["metadata"]
     key = mirrored_key(manifest)

@@ -92,13 +92,13 @@ class Displacement:
 class EndedGang:
     """A gang that has ended, as the record shows it.
 
-    `shown_by`: the name of its Gang object. `outcome`: how it ended (`SUCCEEDED` and so on). `pods`: the most expected
-    members. `domain`: the narrowest domain with all its members. `submitted`: when it was created. `started`: when all
-    its members were bound for the first time; None if never. `finished`: when it ended. `waited`: seconds of waiting by
-    the reason in its status, the longest first; waits after evictions count. `hours`: by resource, the requests of its
-    bound pods times hours: core hours for cpu, piece hours for others such as GPUs. `evictions`: how often it stopped
-    running before its end, without restarts and without losses of pods that completed or failed. `displaced`: the last
-    `MOST_EVICTIONS` of these evictions, the latest last.
+    `shown_by`: the name of its Gang object. `outcome`: how it ended (`SUCCEEDED` and so on). `pods`: the largest number
+    of members that it expected. `domain`: the narrowest domain with all its members. `submitted`: when it was created.
+    `started`: when all its members were bound for the first time; None if never. `finished`: when it ended. `waited`:
+    seconds of waiting by the reason in its status, the longest first; waits after evictions count. `hours`: by
+    resource, the requests of its bound pods times hours: core hours for cpu, piece hours for others such as GPUs.
+    `evictions`: how often it stopped running before its end, without restarts and without losses of pods that completed
+    or failed. `displaced`: the last `MOST_EVICTIONS` of these evictions, the latest last.
     """
 
     key: GangKey

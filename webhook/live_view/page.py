@@ -36,9 +36,9 @@ DRAWN = _DRAWN.render(style=STYLE, tables=TABLES) if SCRIPT else ""
 
 
 def _policy() -> str:
-    """Return the Content-Security-Policy of the page.
+    """Return the Content-Security-Policy of the live page.
 
-    It allows the page's own style sheet and script, and requests to this server. It forbids forms and frames.
+    It allows the live page's own style sheet and script, and requests to this server. It forbids forms and frames.
     """
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
     nothing = "; ".join(f"{each} 'none'" for each in ("default-src", "base-uri", "form-action", "frame-ancestors"))
@@ -55,7 +55,7 @@ HEADERS = {
 
 
 def page(gangs: Json, topology: Json) -> str:
-    """Return the page with the tables as HTML. All texts of users are escaped.
+    """Return the live page with tables of gangs and topologies as HTML. All texts of users are escaped.
 
     :param gangs: the data of `/v1/gangs`.
     :param topology: the data of `/v1/topology`, without the pods of nodes.
@@ -81,7 +81,7 @@ def _bound(gang: Json) -> int:
 
 
 def _place(member: Json) -> str:
-    """Return where a member runs, as text for the page; for an unbound one its state and nominated node."""
+    """Return where a member runs, as text for the live page; for an unbound one its state and nominated node."""
     if member["node"]:
         return f"on {member['node']}"
     state = "gated" if member["gated"] else "released"

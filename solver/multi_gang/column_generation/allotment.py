@@ -50,8 +50,8 @@ class AllottingProblem:
     """Divides gangs among the domains of a level, by CP-SAT.
 
     `own` and `offered`, shapes x classes: how many members may run on a class of nodes, and how many would fit if all
-    its nodes were eligible. `displaced[one, other]`: how many members of shape `other` a member of shape `one`
-    displaces.
+    its nodes were eligible, respectively. `displaced[one, other]`: how many members of shape `other` a member of shape
+    `one` displaces.
     """
 
     def __init__(

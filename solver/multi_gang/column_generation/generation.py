@@ -97,7 +97,7 @@ class ColumnGeneration:
 
     `displaced[one, other]`: how many members of shape `other` certainly no longer fit where a member of shape `one` is
     placed. `effort`: what solves and tables may still cost together. `own` and `offered`, shapes x classes: how many
-    members may run on a class of nodes, and how many would fit if all its nodes were eligible.
+    members may run on a class of nodes, and how many would fit if all its nodes were eligible, respectively.
     """
 
     pricing: PricingProblem

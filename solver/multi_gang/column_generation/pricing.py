@@ -48,9 +48,9 @@ class NodeClasses:
     """Classes of nodes: the nodes of one narrowest domain above the node that hold equally many members of every shape
     form a class.
 
-    By class: `domain` around it, and the number of its `nodes`. `holds[shape, class]`: members that may run on one of
-    its nodes. `room[shape, class]`: members that would fit on one of its nodes if every node were eligible for them.
-    `node_class[node]`: the class of a node; -1 if no member can run on the node.
+    By class: `domain`, the domain that contains it, and `nodes`, the number of its nodes. `holds[shape, class]`:
+    members that may run on one of its nodes. `room[shape, class]`: members that would fit on one of its nodes if every
+    node were eligible for them. `node_class[node]`: the class of a node; -1 if no member can run on the node.
     """
 
     domain: Counts
@@ -63,7 +63,7 @@ class NodeClasses:
 def node_classes_of(tree: Tree, holds: Counts, room: Counts) -> NodeClasses:
     """Return the classes of nodes of a tree (a class: the nodes of one narrowest domain that can hold equally many
     members of every shape). `holds` and `room` (shapes x nodes): how many members may run on a node, and how many would
-    fit if every node were eligible.
+    fit if every node were eligible, respectively.
     """
     around = tree.domains(tree.depth - 2)
     usable = np.flatnonzero(holds.max(axis=0) > 0)
