@@ -1,8 +1,8 @@
-"""Connections to the API server: urllib3's, with a shorter way to write a request and to read the head of the answer.
+"""Connections of urllib3 to the API server, which write the head of a request and read that of its response themselves.
 
-urllib3 connects, verifies certificates, uses proxies and keeps connections open. But urllib3 and http.client write a
-request header by header, and send head and body apart. They parse the head of the answer as if it were an e-mail. Each
-of these takes longer than TLS and all system calls of the request together.
+urllib3 connects, verifies certificates, uses proxies and keeps connections open. urllib3 and http.client write a
+request header by header, send head and body apart, and parse the head of a response as an e-mail. This takes more CPU
+time than TLS and all system calls of the request together (docs/decisions/0029).
 """
 
 import http.client
