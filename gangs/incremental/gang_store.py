@@ -2,7 +2,8 @@
 
 At any moment the content equals the result of `read_all`; the tests compare the two. A gang is read by its key
 (`about`), from its own pods and all objects. All look-ups during the reading are recorded. When the result of one of
-them changes, the gang is read again.
+them changes, the gang is read again. If only fields of its pods change that no dialect reads, such as conditions, the
+gang gets the new pods without a reading.
 """
 
 import logging
