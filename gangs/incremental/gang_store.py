@@ -479,10 +479,10 @@ def _with_pods(gang: Gang, pods: Mapping[str, Pod]) -> Gang:
     """Return the gang, in which these pods, by `namespace/name`, replace the earlier versions of the same pods."""
     members = []
     for member in gang.members:
-        pod = pods.get(member.pod.key)
+        pod = pods.get(member.pod.key, member.pod)
         # An expected pod may have the name of an existing pod, but has another UID.
-        same = pod is not None and pod.metadata.uid == member.pod.metadata.uid
-        members.append(replace(member, pod=pod) if same else member)
+        same = pod.metadata.uid == member.pod.metadata.uid
+        members.append(replace(member, pod=pod) if same and pod is not member.pod else member)
     return replace(gang, members=tuple(members))
 
 
