@@ -101,7 +101,9 @@ class Urgencies:
         if news.everything or not (news.pods or news.objects):
             return Urgency.SOON
         others = Urgency.SOON if news.unnamed else Urgency.NEVER
-        return max(others, *map(self._of_pod, news.pods), *map(self._of_object, news.objects))
+        objects = self._cache.objects() if news.objects else {}
+        changed = (self._of_object(key, objects.get(key)) for key in news.objects)
+        return max(others, *map(self._of_pod, news.pods), *changed)
 
     def _take(self, gang_state: ReconcileState) -> None:
         gang, awaited = gang_state.gang, _awaited(gang_state)
@@ -118,13 +120,12 @@ class Urgencies:
         for name in self._names.pop(key, ()):
             self._awaited.pop(name, None)
 
-    def _of_object(self, key: ObjectKey) -> Urgency:
-        """Return the urgency of a changed object.
+    def _of_object(self, key: ObjectKey, manifest: Manifest | None) -> Urgency:
+        """Return the urgency of a changed object. `manifest`: the object now; None if it is gone.
 
         It is LATER for the watch events of the controller's own writes of Gang objects, and if only fields have changed
         that no dialect reads.
         """
-        manifest = self._cache.objects().get(key)
         if equal_as_read(key[:2], self._objects.get(key), manifest):
             return Urgency.LATER
         ours = (

@@ -2,7 +2,8 @@
 
 At any moment the content equals the result of `read_all`; the tests compare the two. A gang is read by its key
 (`about`), from its own pods and all objects. All look-ups during the reading are recorded. When the result of one of
-them changes, the gang is read again.
+them changes, the gang is read again. If only fields of its pods change that no dialect reads, such as conditions, the
+gang gets the new pods without a reading.
 """
 
 import logging
@@ -478,10 +479,10 @@ def _with_pods(gang: Gang, pods: Mapping[str, Pod]) -> Gang:
     """Return the gang, in which these pods, by `namespace/name`, replace the earlier versions of the same pods."""
     members = []
     for member in gang.members:
-        pod = pods.get(member.pod.key)
+        pod = pods.get(member.pod.key, member.pod)
         # An expected pod may have the name of an existing pod, but has another UID.
-        same = pod is not None and pod.metadata.uid == member.pod.metadata.uid
-        members.append(replace(member, pod=pod) if same else member)
+        same = pod.metadata.uid == member.pod.metadata.uid
+        members.append(replace(member, pod=pod) if same and pod is not member.pod else member)
     return replace(gang, members=tuple(members))
 
 

@@ -160,7 +160,7 @@ def test_counts_in_the_status_of_a_job_are_gathered(change: dict[str, object], d
     cache, key = FedCache(), ("batch", "Job", "default", "j")
     urgencies = Urgencies(cache, ReadYourWrites())
     metadata = {"name": "j", "namespace": "default", "resourceVersion": "1"}
-    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {}, "status": {}}
+    job: dict[str, object] = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {}, "status": {}}
     cache.put_job(job)
     assert urgencies.of(News(objects=(key,))) is SOON, "no reconcile has read it"
     before = replace(view(GangStore(Sources())), sources=Sources(objects=cache.objects()))

@@ -6,6 +6,8 @@ import pytest
 from written import DATACENTER, documents, pod, sources
 
 from gangs.dialects.reading import read_all
+from gangs.incremental.dependencies import MARKS_OF_PLANS
+from gangs.manifests import key_of
 from gangs.model import CapRule, Gang, MultipleRule, PodSet, SliceRule, TogetherRule
 from gangs.sources import Sources
 from kube.objects import Pod
@@ -180,3 +182,18 @@ def test_a_mirror_is_no_gang_of_its_own() -> None:
     (mirror,) = documents(f"{HEAD}      {{minMember: 2}}")
     mirror["metadata"] |= {"namespace": "default", "annotations": {"phalanx.dev/mirrors": "koordinator/default/llm"}}
     assert read_all(Sources().having(mirror)).gangs == ()
+
+
+def test_marks_of_a_plan_on_members_cause_no_advice() -> None:
+    """The controller writes them, so the user of the gang cannot mean anything by them."""
+    gang, *_ = documents("""
+        apiVersion: phalanx.dev/v1alpha1
+        kind: Gang
+        metadata: {name: llm, namespace: default, uid: u1}
+        spec: {minMember: 1}
+    """)
+    marks = dict.fromkeys(sorted(MARKS_OF_PLANS), "x")
+    member = pod("llm-0", labels={"phalanx.dev/gang": "llm"}, annotations=marks)
+    reading = read_all(Sources([member], {key_of(gang): gang}))
+    assert [each.pod for each in reading.gangs[0].members] == [member]
+    assert reading.advice == ()
