@@ -40,8 +40,8 @@ def departure_of(pod: Pod, now: datetime) -> Departure | None:
 
 
 def next_change(pod: Pod, now: datetime) -> datetime | None:
-    """Return when a terminating pod will next count differently (`Departure`) without a change of the pod; None if
-    never.
+    """Return when the capacity of a terminating pod will next count as another `Departure` without a change of the pod;
+    None if never.
     """
     end = grace_end(pod)
     if end is None:

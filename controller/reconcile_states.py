@@ -250,7 +250,7 @@ class ReconcileStates:
         return [*first, *others, *again]
 
     def _waits(self, key: GangKey, gang: Gang | None) -> bool:
-        """Return whether the gang backs off: its Gang object was rejected, and the gang has not changed since."""
+        """Return whether the gang backs off: the API server rejected its Gang object, and the gang has not changed."""
         refusal = self._refusals.get(key)
         return refusal is not None and refusal.gang == gang and self._clock.monotonic() < refusal.again
 

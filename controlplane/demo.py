@@ -1,4 +1,6 @@
-"""The steps of `phalanx demo`: the Koordinator guide's two examples, unchanged, on their own control plane."""
+"""The steps of `phalanx demo`: the two examples of Koordinator's guide to gang scheduling, unchanged, on a
+control plane of their own.
+"""
 
 import shlex
 import sys

@@ -99,7 +99,9 @@ def program(name: str, progress: Progress | None = None) -> Path:
 
 
 def definitions(name: str) -> Iterator[dict[str, Any]]:
-    """Yield the CustomResourceDefinitions of an operator, from its module. Raises the exceptions of `source`."""
+    """Yield the CustomResourceDefinitions of an operator, from its Go module. Raises the exceptions of the function
+    `source`.
+    """
     for file in sorted(source(name).glob(OPERATORS[name].definitions)):
         yield from filter(None, yaml.load_all(file.read_text(), yaml.CSafeLoader))
 

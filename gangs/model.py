@@ -187,7 +187,9 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class NodeWish:
-    """A weighted preference for nodes that applies only to gangs of a certain size, such as gangs of several nodes."""
+    """A weighted preference for nodes. It applies only to gangs whose minimum fits on one empty node, or only to gangs
+    whose minimum does not.
+    """
 
     term: PreferredSchedulingTerm
     several_nodes: bool

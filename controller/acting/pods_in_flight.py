@@ -73,8 +73,8 @@ class PodsInFlight:
         return wait is not None and self._clock.monotonic() - wait.since >= REPORTED_AFTER_SECONDS
 
     def forget(self, plan_id: str) -> None:
-        """Drop the record of a plan's wait, because the controller has written more for the plan and the scheduler must
-        see that first. The next wait starts anew.
+        """Drop the record of how long a plan has waited for pods that the scheduler is binding. The controller has
+        written more for the plan, and the scheduler must see these writes first. So the next wait starts anew.
         """
         self._waits.pop(plan_id, None)
 

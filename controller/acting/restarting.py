@@ -65,7 +65,7 @@ class Restarter:
         """The gang that is being restarted, and the monotonic time at which its restart began; None if none is."""
 
     def restart(self, gang_states: Sequence[ReconcileState], cluster_view: ClusterView) -> Mapping[GangKey, Effects]:
-        """Begin the restarts that are due. The effects of other gangs say why they are not restarted (`stays`)."""
+        """Begin the restarts that are due. For each other gang, `Effects.stays` says why it is not restarted."""
         effects = self._error_backoff.run_steps(gang_states, self._await)
         able = {key for key, each in effects.items() if not each.stays and not each.failed}
         due = [each for each in gang_states if each.gang.key in able and torn(each)]

@@ -278,8 +278,8 @@ def _affords(manifest: Mapping[str, object], failures: int) -> bool:
 
 
 def _remedy(late: Sequence[Pod], sources: Sources) -> str:
-    """Return the end of the message about untried members: that they are deleted and recreated, or what the user has to
-    do.
+    """Return the end of the message about released members that no scheduler has tried: that they are deleted and
+    recreated, or what the user has to do.
     """
     if all(_remade(pod, late, sources) for pod in late):
         return f"they are deleted, to be recreated for {STOCK_SCHEDULER}"

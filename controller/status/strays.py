@@ -35,7 +35,8 @@ WINDOW_SECONDS = 600.0
 
 @dataclass(slots=True)
 class _Window:
-    """The stray pods of one namespace in the present time window, for the limit of events.
+    """The stray pods of one namespace in the present time window, for the limit of events. A stray pod belongs to no
+    gang and names a scheduler that does not run.
 
     `begun`: the start of the window, in monotonic seconds. `notes`: how many stray pods were found since then.
     """

@@ -78,7 +78,7 @@ def _valid(topology: Topology) -> Choice:
 class LevelWish:
     """A level that a user's object names, and the field that names it, for messages.
 
-    `of_nodes`: whether the field is a rule about members on nodes, so that the level must not be below the node.
+    `of_nodes`: whether the field limits how members spread over nodes, so that the level must not be below the node.
     """
 
     field: str

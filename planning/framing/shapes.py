@@ -218,7 +218,9 @@ class ShapeTable:
 
 
 def _on(nodes: frozenset[int], obstacles: Iterable[Obstacle]) -> Iterator[Obstacle]:
-    """Yield the obstacles, restricted to `nodes`. An obstacle on none of these nodes is dropped."""
+    """Yield the obstacles (causes that keep pods off nodes), each restricted to `nodes`. An obstacle on none of these
+    nodes is dropped.
+    """
     for each in obstacles:
         if common := each.nodes & nodes:
             yield replace(each, nodes=common)
