@@ -122,7 +122,9 @@ def test_members_that_are_created_again_start_in_one_cycle_again(phalanxed: Phal
             phalanxed.cluster.request("DELETE", f"/api/v1/namespaces/default/pods/{name}?gracePeriodSeconds=0")
         phalanxed.wait(lambda: not phalanxed.pods(), "the pods to be gone")
         # While the webhook's cache shows a bound member, a new member is a replacement, which joins no PodGroup.
-        phalanxed.wait(lambda: _would_join(phalanxed, members("llm", 3)[0]), "the webhook to see that the pods are gone")
+        phalanxed.wait(
+            lambda: _would_join(phalanxed, members("llm", 3)[0]), "the webhook to see that the pods are gone"
+        )
 
 
 def _would_join(phalanxed: Phalanx, member: Object) -> bool:
