@@ -19,7 +19,7 @@ _CONTINUE = b"HTTP/1.1 100 "
 
 
 class _AnswerTransport:
-    """The transport for one answer. It writes the answer's head together with the first part of its body.
+    """The transport for one answer that has a body. It writes the answer's head with the first part of the body.
 
     uvicorn writes the two separately. Together they take one TLS record and one packet, which costs both sides less.
     """
@@ -101,7 +101,8 @@ class Protocol(HttpToolsProtocol):
         the last one of the connection.
         """
         super().on_headers_complete()
-        self.cycle.transport = _AnswerTransport(self.transport)  # type: ignore[assignment]  # what uvicorn uses of it
+        if self.scope["method"] != "HEAD":  # no body follows the head of this answer
+            self.cycle.transport = _AnswerTransport(self.transport)  # type: ignore[assignment]  # all that uvicorn uses
         if self.leaving:
             self.cycle.keep_alive = False
 

@@ -60,6 +60,13 @@ def test_head_and_body_of_an_answer_come_in_one_tls_record(server: RunningServer
             assert (head.partition(b"\r\n")[0], body) == (b"HTTP/1.1 200 OK", b"{}")
 
 
+def test_a_request_for_the_head_alone_is_answered(server: RunningServer) -> None:
+    """Such an answer has no body with which its head could be sent together."""
+    with contextlib.closing(server.connect(timeout=10.0)) as connection:
+        connection.request("HEAD", "/mutate")
+        assert connection.getresponse().read() == b""
+
+
 def test_a_client_may_wait_for_the_interim_answer_before_it_sends_the_body(server: RunningServer) -> None:
     with contextlib.closing(server.connect()) as connection:
         assert connection.sock is not None
