@@ -43,7 +43,7 @@ class Connection(urllib3.connection.HTTPConnection):
     _asked: tuple[str, str, dict[str, Any]] = "", "", {}
     """Method and URL of the last request, and urllib3's options for its response."""
 
-    def request(  # type: ignore[override]
+    def request(  # type: ignore[override]  # only what a pool of urllib3 passes
         self,
         method: str,
         url: str,
@@ -74,7 +74,7 @@ class Connection(urllib3.connection.HTTPConnection):
             SENDING.allowance()
         self.sock.sendall(f"{head}\r\n\r\n".encode("latin-1") + (body or b""))
 
-    def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]
+    def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]  # urllib3's own type, too
         """Read the head of the answer to the last request. Return the response, its body unread."""
         method, url, options = self._asked
         self.sock.settimeout(self.timeout)

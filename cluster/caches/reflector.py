@@ -72,7 +72,7 @@ def _decoders(kind: type[T]) -> tuple[Callable[[bytes], Page[T]], Callable[[byte
     cached, because most reflectors decode into plain dicts.
     """
     page = msgspec.json.Decoder(Page[kind], strict=False)  # type: ignore[valid-type]  # a type at run time
-    event = msgspec.json.Decoder(WatchEvent[kind], strict=False)  # type: ignore[valid-type]
+    event = msgspec.json.Decoder(WatchEvent[kind], strict=False)  # type: ignore[valid-type]  # a variable
     return page.decode, event.decode
 
 

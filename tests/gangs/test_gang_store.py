@@ -29,7 +29,7 @@ from gangs.dialects.topologies import topologies
 from gangs.incremental import gang_store
 from gangs.incremental.gang_store import GangStore
 from gangs.manifests import MalformedError, key_of, pod_of
-from gangs.model import Gang, GangKey, Reading
+from gangs.model import Gang, GangKey, Manifest, Reading
 from gangs.sources import Sources
 from kube import keys
 from kube.catalog import ObjectKey
@@ -464,8 +464,8 @@ def test_a_gang_is_not_read_again_when_its_members_are_nominated_and_run(monkeyp
     assert read == ["phalanx", "phalanx"], "a finished pod is no member"
 
 
-def test_a_job_of_no_gang_is_not_read_again_for_its_pods(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Most Jobs of a cluster are no gangs, and each of their pods changes several times."""
+def plain_job() -> Manifest:
+    """Return a Job of two pods that is no gang."""
     manifest, *_ = documents("""
         apiVersion: batch/v1
         kind: Job
@@ -475,6 +475,12 @@ def test_a_job_of_no_gang_is_not_read_again_for_its_pods(monkeypatch: pytest.Mon
           completions: 2
           template: {spec: {restartPolicy: Never, containers: [{name: main, image: none}]}}
     """)
+    return manifest
+
+
+def test_a_job_of_no_gang_is_not_read_again_for_its_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most Jobs of a cluster are no gangs, and each of their pods changes several times."""
+    manifest = plain_job()
     objects = {key_of(manifest): KeptObject(manifest)}
     store = GangStore(Sources((), objects))
     read = list[str]()
@@ -495,15 +501,7 @@ def test_a_job_of_no_gang_is_not_read_again_for_its_pods(monkeypatch: pytest.Mon
 
 def test_a_job_whose_unread_status_changes_is_no_changed_object() -> None:
     """The status of a Job changes with nearly every pod, and no dialect reads how many pods are active."""
-    manifest, *_ = documents("""
-        apiVersion: batch/v1
-        kind: Job
-        metadata: {name: plain, namespace: default, uid: u1}
-        spec:
-          parallelism: 2
-          completions: 2
-          template: {spec: {restartPolicy: Never, containers: [{name: main, image: none}]}}
-    """)
+    manifest = plain_job()
     key = key_of(manifest)
     store = GangStore(Sources((), {key: KeptObject(manifest)}))
     active = KeptObject({**manifest, "status": {"active": 2}})
